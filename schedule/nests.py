@@ -1,0 +1,98 @@
+"""Helpers on nests: finding, removing and inserting them, renaming buffers and accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.program import Buffer, For, LoopKind, Program, Stmt, Store, map_stmts, walk_stmts
+from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, walk
+
+__all__ = [
+    "drop_buffer", "insert_before", "loads_of", "map_accesses", "own_nest", "reads", "remove_nest", "set_buffer",
+]  # fmt: skip
+
+
+def own_nest(program: Program, block: str, call: str) -> tuple[int, tuple[For, ...], Store]:
+    """Position, loops and store of a block that has an outermost nest of its own, untransformed."""
+    loops, store = program.path(block)
+    for position, s in enumerate(program.body):
+        if s is (loops[0] if loops else store):
+            break
+    for loop in loops:
+        if len(loop.body) != 1:
+            raise ScheduleError(f"{call}: block {block} shares its loop {loop.var.name} with other blocks; move those first")
+        if loop.parts or loop.kind is not LoopKind.SERIAL:
+            raise ScheduleError(f"{call}: loop {loop.var.name} of {block} is fused or annotated; move the block before that")
+    variables = [loop.var for loop in loops]
+    plain = [i for i in store.indices if isinstance(i, Var)]
+    if any(i not in variables and not isinstance(i, Const) for i in store.indices) or len(set(plain)) != len(plain):
+        raise ScheduleError(f"{call}: the loops of {block} are tiled already; move the block before you split its loops")
+    return position, loops, store
+
+
+def loads_of(expr: Expr, buffer: str) -> list[Load]:
+    """All loads of a buffer in an expression."""
+    return [n for n in walk(expr) if isinstance(n, Load) and n.buffer == buffer]
+
+
+def reads(body: tuple[Stmt, ...], buffer: str) -> bool:
+    """Whether any statement loads from a buffer."""
+    return any(isinstance(s, Store) and loads_of(s.value, buffer) for s in walk_stmts(body))
+
+
+def touches(stmt: Stmt, buffer: str) -> bool:
+    """Whether a statement loads from or stores to a buffer."""
+    return any(
+        isinstance(s, Store) and (s.buffer == buffer or loads_of(s.value, buffer))
+        for s in walk_stmts((stmt,))
+    )
+
+
+def remove_nest(program: Program, position: int) -> Program:
+    """Drop an outermost statement."""
+    return program.with_body(program.body[:position] + program.body[position + 1 :])
+
+
+def insert_before(body: tuple[Stmt, ...], stmt: Stmt, buffer: str) -> tuple[Stmt, ...]:
+    """Put a statement before the first one that touches a buffer, else at the end."""
+    for k, s in enumerate(body):
+        if touches(s, buffer):
+            return (*body[:k], stmt, *body[k:])
+    return (*body, stmt)
+
+
+def map_accesses(
+    body: tuple[Stmt, ...], buffer: str, f: Callable[[tuple[Expr, ...]], tuple[str, tuple[Expr, ...]]]
+) -> tuple[Stmt, ...]:
+    """Redirect every access of a buffer: `f` maps indices to the new buffer and indices."""
+
+    def go(node: Expr) -> Expr:
+        if isinstance(node, Load) and node.buffer == buffer:
+            name, indices = f(tuple(map(go, node.indices)))
+            return Load(name, indices, node.dtype)
+        return map_children(node, go)
+
+    def rebuild(s: Stmt) -> Stmt:
+        if not isinstance(s, Store):
+            return s
+        if s.buffer == buffer:
+            name, indices = f(s.indices)
+            s = replace(s, buffer=name, indices=indices)
+        return replace(s, value=go(s.value)) if loads_of(s.value, buffer) else s
+
+    return map_stmts(body, rebuild)
+
+
+def set_buffer(program: Program, buffer: Buffer) -> Program:
+    """Replace the buffer of the same name, or add it at the end."""
+    if any(b.name == buffer.name for b in program.buffers):
+        new = tuple(buffer if b.name == buffer.name else b for b in program.buffers)
+        return replace(program, buffers=new)
+    return replace(program, buffers=(*program.buffers, buffer))
+
+
+def drop_buffer(program: Program, name: str) -> Program:
+    """Remove a buffer."""
+    return replace(program, buffers=tuple(b for b in program.buffers if b.name != name))
