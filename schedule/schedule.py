@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule import loops as _loops
@@ -15,6 +15,9 @@ from tilewright.schedule.task import Task
 from tilewright.schedule.trace import Argument, Step, Trace
 from tilewright.tensor.expr import Expr, Var, as_expr
 from tilewright.tensor.workload import Workload
+
+if TYPE_CHECKING:
+    from tilewright.schedule.features import SketchFeatures
 
 __all__ = ["Schedule"]
 
@@ -108,6 +111,21 @@ class Schedule:
             if isinstance(s, Store) and s.buffer != buffer and loads_of(s.value, buffer)
         ]
 
+    def _features(self) -> SketchFeatures:
+        from tilewright.schedule.features import sketch_features
+
+        if self.task is None:
+            raise ScheduleError("registers_used(), code_size(): need a target; make the schedule of a Task")
+        return sketch_features(self.program, self.task.target)
+
+    def registers_used(self) -> Expr:
+        """Vector registers that the hottest block needs, as an expression of the knobs."""
+        return self._features().registers
+
+    def code_size(self) -> Expr:
+        """Instructions in the bodies of all blocks, roughly, as an expression of the knobs."""
+        return self._features().code_size
+
     # ---------------------------------------------------------- primitives
 
     def _record(self, primitive: str, *args: Argument) -> None:
@@ -187,6 +205,11 @@ class Schedule:
         self.program = storage.set_scope(self.program, buffer, where)
         self._record("set_scope", buffer, where.value)
 
+    def transform_layout(self, buffer: str, order: Sequence[int]) -> None:
+        """See `tilewright.schedule.storage.transform_layout`."""
+        self.program = storage.transform_layout(self.program, buffer, tuple(order))
+        self._record("transform_layout", buffer, tuple(order))
+
     def decompose_reduction(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.reduction.decompose_reduction`."""
         self.program = reduction.decompose_reduction(self.program, block, _var(loop))
@@ -231,6 +254,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     name: getattr(Schedule, name)
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
-        "compute_inline", "cache_read", "cache_write", "set_scope", "decompose_reduction", "rfactor",
+        "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
     )
 }  # fmt: skip

@@ -11,7 +11,7 @@ from tilewright.schedule.nests import loads_of, map_accesses, set_buffer
 from tilewright.schedule.program import Buffer, For, Program, Role, Scope, Stmt, Store, map_stmts
 from tilewright.tensor.expr import Expr, Load, Var, as_expr, ceildiv, map_children, minimum
 
-__all__ = ["cache_read", "cache_write", "set_scope"]
+__all__ = ["cache_read", "cache_write", "set_scope", "transform_layout"]
 
 
 def cache_write(program: Program, block: str) -> tuple[Program, str]:
@@ -156,3 +156,23 @@ def set_scope(program: Program, buffer: str, scope: Scope) -> Program:
     return set_buffer(program, replace(found, scope=scope))
 
 
+
+
+def transform_layout(program: Program, buffer: str, order: Sequence[int]) -> Program:
+    """Store the dimensions of a temporary in another order.
+
+    Examples
+    --------
+    ``transform_layout(T, [1, 0])``::
+
+        T[i, j] = A[i, j]         ->        T[j, i] = A[i, j]
+    """
+    found = program.buffer(buffer)
+    if found.role not in (Role.TEMP, Role.PACKED):
+        raise ScheduleError(f"transform_layout({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first")
+    if sorted(order) != list(range(len(found.shape))):
+        raise ScheduleError(f"transform_layout({buffer}, {list(order)}): no permutation of its {len(found.shape)} dimensions")
+    program = set_buffer(program, replace(found, shape=tuple(found.shape[d] for d in order)))
+    return program.with_body(
+        map_accesses(program.body, buffer, lambda ix: (buffer, tuple(ix[d] for d in order)))
+    )

@@ -128,7 +128,7 @@ def parse(text: str) -> OpSpec:
 
 def _matmul(args: Arguments) -> OpSpec:
     *batch, m, n, k = args.shapes[0]
-    from tilewright.tensor import Workload, ops, te
+    from tilewright.tensor import ops, te
 
     a = te.placeholder((*batch, m, k), name="A")
     b = te.placeholder((*batch, k, n), name="B", const="const" in args.options)
@@ -137,7 +137,7 @@ def _matmul(args: Arguments) -> OpSpec:
 
 
 def _conv2d(args: Arguments) -> OpSpec:
-    from tilewright.tensor import Workload, ops, te
+    from tilewright.tensor import ops, te
 
     stride, pad, groups = args.integer("s", 1), args.integer("p", 0), args.integer("g", 1)
     x = te.placeholder(args.shapes[0], name="X")
@@ -155,7 +155,7 @@ def _conv2d(args: Arguments) -> OpSpec:
 
 
 def _softmax(args: Arguments) -> OpSpec:
-    from tilewright.tensor import Workload, ops, te
+    from tilewright.tensor import ops, te
 
     x = te.placeholder(args.shapes[0], name="X")
     out = ops.softmax(x, axis=-1, name="Y")
@@ -166,3 +166,59 @@ def _softmax(args: Arguments) -> OpSpec:
         return e
 
     return OpSpec(_named(out, args), peer, ("Softmax", {"axis": -1}))
+
+
+def _layer_norm(args: Arguments) -> OpSpec:
+    from tilewright.tensor import ops, te
+
+    x = te.placeholder(args.shapes[0], name="X")
+    size = args.shapes[0][-1:]
+    scale, bias = (te.placeholder(size, name=n, const=True) for n in ("scale", "bias"))
+    out = ops.layer_norm(x, scale, bias, eps=1e-5, name="Y")
+
+    def peer(x: Array, scale: Array, bias: Array) -> Array:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = np.square(centred).mean(axis=-1, keepdims=True)
+        centred *= 1 / np.sqrt(variance + np.float32(1e-5))
+        centred *= scale
+        centred += bias
+        return centred
+
+    return OpSpec(_named(out, args), peer, ("LayerNormalization", {"epsilon": 1e-5}))
+
+
+def _relu(args: Arguments) -> OpSpec:
+    from tilewright.tensor import te
+
+    x = te.placeholder(args.shapes[0], name="X")
+    out = te.compute(x.shape, lambda *i: te.maximum(x[i], 0.0), name="Y")
+    return OpSpec(_named(out, args), lambda x: np.maximum(x, np.float32(0)), ("Relu", {}))
+
+
+def _add(args: Arguments) -> OpSpec:
+    from tilewright.tensor import te
+
+    a, b = (te.placeholder(args.shapes[0], name=n) for n in ("A", "B"))
+    out = te.compute(a.shape, lambda *i: a[i] + b[i], name="Y")
+    return OpSpec(_named(out, args), np.add, ("Add", {}))
+
+
+def _named(out: Any, args: Arguments) -> Workload:
+    from tilewright.tensor import Workload
+
+    name, _, rest = args.text.partition(":")
+    return Workload.of(out, f"{name}[{rest},f32]")
+
+
+_ANY = (1, 2, 3, 4)
+
+OPERATORS: Mapping[str, Operator] = {
+    "matmul": Operator("matmul:[B x]MxNxK[,const]", ((3, 4),), ("const",), _matmul),
+    "conv2d": Operator(
+        "conv2d:NxCxHxW,OxIxKHxKW[,s=STRIDE][,p=PAD][,g=GROUPS]", ((4,), (4,)), ("s", "p", "g"), _conv2d
+    ),
+    "softmax": Operator("softmax:DIMS", (_ANY,), (), _softmax),
+    "layer_norm": Operator("layer_norm:DIMS", (_ANY,), (), _layer_norm),
+    "relu": Operator("relu:DIMS", (_ANY,), (), _relu),
+    "add": Operator("add:DIMS", (_ANY,), (), _add),
+}

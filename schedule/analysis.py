@@ -1,0 +1,211 @@
+"""Facts about the blocks of a program as expressions of its knobs: trips, footprints, ports.
+
+Everything is derived once per sketch. Extents that depend on outer loops (the ends of imperfect
+tiles) are taken at their full-tile value; what the tails waste is counted separately.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.schedule.bounds import interval, least, loop_ranges, upper_bounds, var_free
+from tilewright.schedule.loops import reduction_loops
+from tilewright.schedule.program import Buffer, For, LoopKind, Program, Store, walk_stmts
+from tilewright.tensor.dtype import DType
+from tilewright.tensor.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Poly,
+    Select,
+    Unary,
+    Var,
+    cast,
+    ceildiv,
+    minimum,
+    walk,
+)
+
+__all__ = ["Access", "BlockFacts", "LoopFacts", "block_facts", "number", "product"]
+
+ONE = Const(1)
+
+
+def number(e: Expr | float) -> Expr:
+    """As a real number."""
+    return cast(e, DType.FLOAT64) if isinstance(e, Expr) else Const(float(e), DType.FLOAT64)
+
+
+def product(items: list[Expr]) -> Expr:
+    """Product of integers."""
+    out: Expr = ONE
+    for e in items:
+        out = out * e
+    return out
+
+
+@dataclass(frozen=True)
+class LoopFacts:
+    """A loop around a block: its variable, full extent, kind, and whether it reduces."""
+
+    var: Var
+    extent: Expr
+    kind: LoopKind
+    reduces: bool
+
+
+@dataclass(frozen=True)
+class Access:
+    """How a block touches a buffer: stride along the vector lanes and the loops that move it."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    is_store: bool
+    lane_stride: int | None  # 0 broadcast, 1 contiguous, None unknown or indirect
+    moves: frozenset[Var]
+
+
+@dataclass(frozen=True)
+class BlockFacts:
+    """One block: loops outermost first, accesses, operations on data for one iteration."""
+
+    store: Store
+    loops: tuple[LoopFacts, ...]
+    accesses: tuple[Access, ...]
+    flops: int
+    special: int  # exp, log, tanh, division, ...: many instructions each
+
+    @property
+    def lanes(self) -> LoopFacts | None:
+        """The vectorized loop, if any."""
+        return next((f for f in self.loops if f.kind is LoopKind.VECTORIZED), None)
+
+    @property
+    def trips(self) -> Expr:
+        """Number of iterations of the whole nest."""
+        return product([f.extent for f in self.loops])
+
+
+def full_extent(extent: Expr) -> Expr:
+    """The extent of a full tile: without the alternatives that depend on loops."""
+    if var_free(extent):
+        return extent
+    fixed = [a for a in getattr(extent, "args", ()) if var_free(a)]
+    if fixed:
+        return least(fixed)
+    return Const(1)
+
+
+def _bounded_extents(path: tuple[For, ...]) -> list[tuple[Var, Expr]]:
+    """Ranges with loop-free extents."""
+    out: list[tuple[Var, Expr]] = []
+    for var, extent in loop_ranges(path):
+        if not var_free(extent) and not any(var_free(a) for a in getattr(extent, "args", ())):
+            highs = [h for h in upper_bounds(extent, out) if var_free(h)]
+            out.append((var, least(highs) if highs else ONE))
+        else:
+            out.append((var, full_extent(extent)))
+    return out
+
+
+def block_facts(program: Program) -> list[BlockFacts]:
+    """Facts of every block, in program order."""
+    buffers = {b.name: b for b in program.buffers}
+    out = []
+    for s in walk_stmts(program.body):
+        if not isinstance(s, Store):
+            continue
+        path, store = program.path(s.block)
+        reduced = {id(r) for r in reduction_loops(program, s.block)}
+        extents = dict(_bounded_extents(path))
+        loops = tuple(
+            LoopFacts(v, extents[v], f.kind, id(f) in reduced)
+            for f in path
+            for v, _ in (f.parts or ((f.var, f.extent),))
+        )
+        lane = next((f.var for f in loops if f.kind is LoopKind.VECTORIZED), None)
+        accesses = [_access(buffers[store.buffer], store.indices, True, lane)]
+        for node in walk(store.value):
+            if isinstance(node, Load):
+                accesses.append(_access(buffers[node.buffer], node.indices, False, lane))
+        flops, special = _operations(store)
+        out.append(BlockFacts(store, loops, tuple(dict.fromkeys(accesses)), flops, special))
+    return out
+
+
+def _access(buffer: Buffer, indices: tuple[Expr, ...], is_store: bool, lane: Var | None) -> Access:
+    moves = frozenset(n for i in indices for n in walk(i) if isinstance(n, Var))
+    return Access(buffer, indices, is_store, _lane_stride(indices, lane), moves)
+
+
+def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
+    if lane is None or not any(n == lane for i in indices for n in walk(i)):
+        return 0
+    if any(n == lane for i in indices[:-1] for n in walk(i)):
+        return None
+    last = indices[-1]
+    if last == lane:
+        return 1
+    if isinstance(last, Poly):
+        for atoms, c in last.terms:
+            if atoms == (lane,):
+                rest = [a for a, _ in last.terms if a != atoms and any(n == lane for x in a for n in walk(x))]
+                return c if not rest else None
+    return None
+
+
+_SPECIAL = frozenset("exp log tanh erf sigmoid sqrt rsqrt sin cos".split())
+
+
+def _operations(store: Store) -> tuple[int, int]:
+    flops, special = (1 if store.reduce else 0), 0
+
+    def go(e: Expr) -> None:
+        nonlocal flops, special
+        match e:
+            case Binary(op, a, b) if not a.dtype.is_int:
+                flops += 1
+                special += op in ("div", "pow")
+                go(a)
+                go(b)
+            case Unary(op, a):
+                flops += 1
+                special += op in _SPECIAL
+                go(a)
+            case Select(c, a, b):
+                flops += 1
+                go(c)
+                go(a)
+                go(b)
+            case Cast(a):
+                flops += 1
+                go(a)
+
+    go(store.value)
+    return flops, special
+
+
+def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr]:
+    """Bytes and cache lines that an access touches while the given loops run."""
+    ranges = [(f.var, f.extent) for f in inner]
+    n_bytes = access.buffer.dtype.n_bytes
+    sizes: list[Expr] = []
+    for index, dim in zip(access.indices, access.buffer.shape):
+        span = interval(index, ranges)
+        if span is None:
+            sizes.append(dim)
+            continue
+        extent = span.extent
+        if not var_free(extent):
+            extent = full_extent(extent)
+        sizes.append(extent if isinstance(dim, Const) and extent == dim else minimum(extent, dim))
+    if not sizes:
+        return Const(n_bytes), ONE
+    elements = product(sizes)
+    rows = product(sizes[:-1])
+    per_line = max(1, 64 // n_bytes)
+    return elements * n_bytes, rows * ceildiv(sizes[-1], per_line)
+
+

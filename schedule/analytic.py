@@ -1,0 +1,166 @@
+"""A draft cost model: what the ports and the caches of a core must at least spend.
+
+The unit of time is one full-width fused multiply-add at the core's peak rate. References: the
+roofline model (Williams et al., 2009); reuse by footprints at each loop level as in Halide's
+(Adams et al., 2019) and Ansor's (Zheng et al., 2020) features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilewright.schedule.analysis import Access, BlockFacts, LoopFacts, footprint, number, product
+from tilewright.schedule.program import LoopKind, Role, Scope
+from tilewright.tensor.dtype import DType
+from tilewright.tensor.expr import (
+    Const,
+    Expr,
+    Select,
+    ceildiv,
+    maximum,
+)
+
+if TYPE_CHECKING:
+    from tilewright.codegen.target import Target
+
+__all__ = ["BlockCost", "block_cost"]
+
+FMA_LATENCY = 4.0
+SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
+LOOP_COST = 1.0
+
+
+@dataclass(frozen=True)
+class BlockCost:
+    """Expressions of the cost of one block, in FMA units and bytes, for all iterations."""
+
+    work: Expr  # vector operations in the body
+    loads: Expr  # vector loads of the body
+    stores: Expr
+    chains: Expr  # independent accumulators
+    bodies: Expr  # times the body runs
+    cycles: Expr  # of all bodies
+    traffic: tuple[Expr, ...]  # bytes into L1, L2, L3
+    footprints: tuple[Expr, ...]  # bytes touched inside each loop level, outermost first
+    lines: tuple[Expr, ...]
+    waste: Expr  # computed lanes over useful lanes
+
+
+def lanes_of(dtype: DType, target: Target) -> int:
+    """Elements of one vector register."""
+    return max(1, target.vector_bits // (8 * dtype.n_bytes))
+
+
+def _count(a: Access, unrolled: list[LoopFacts], lane: LoopFacts | None, chunks: Expr) -> Expr:
+    times = product([f.extent for f in unrolled if f.var in a.moves])
+    if lane is None or a.lane_stride == 0:
+        return times
+    return times * (chunks if a.lane_stride == 1 else lane.extent)
+
+
+def _fits(facts: BlockFacts, accesses: list[Access], n_loops: int) -> list[tuple[Expr, list[Expr], Expr]]:
+    """For each depth: bytes of all accesses inside, bytes of each, and lines."""
+    out = []
+    for depth in range(n_loops + 1):
+        each = [footprint(a, facts.loops[depth:]) for a in accesses]
+        total: Expr = Const(0)
+        lines: Expr = Const(0)
+        for n_bytes, n_lines in each:
+            total, lines = total + n_bytes, lines + n_lines
+        out.append((total, [b for b, _ in each], lines))
+    return out
+
+
+def _traffic(facts: BlockFacts, accesses: list[Access], levels: list[tuple[Expr, list[Expr], Expr]], size: int) -> Expr:
+    """Bytes that cross into a cache of that size: refetch what does not fit inside a loop."""
+    result: Expr | None = None
+    for depth in reversed(range(len(levels))):
+        total, each, _ = levels[depth]
+        moved: Expr = Const(0.0, DType.FLOAT64)
+        for a, n_bytes in zip(accesses, each):
+            outer = list(facts.loops[:depth])
+            while outer and outer[-1].var not in a.moves:
+                outer.pop()
+            moved = moved + number(product([f.extent for f in outer]) * n_bytes)
+        result = moved if result is None else Select(total <= size, moved, result, DType.FLOAT64)
+    assert result is not None
+    return result
+
+
+def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
+    """Derive the cost of one block."""
+    vl = lanes_of(facts.store.value.dtype, target)
+    lane = facts.lanes
+    chunks: Expr = ceildiv(lane.extent, vl) if lane else Const(1)
+    unrolled = [f for f in facts.loops if f.kind is LoopKind.UNROLLED]
+    register = {id(f) for f in unrolled} | ({id(lane)} if lane else set())
+    outer = [f for f in facts.loops if id(f) not in register]
+    bodies = product([f.extent for f in outer])
+    copies = product([f.extent for f in unrolled])
+    work = copies * chunks
+    inner_reduction = product([f.extent for f in outer if f.reduces])
+    loads: Expr = Const(0.0, DType.FLOAT64)
+    stores: Expr = Const(0.0, DType.FLOAT64)
+    memory: list[Access] = []
+    for a in facts.accesses:
+        if a.buffer.scope is Scope.REGISTER:
+            continue
+        memory.append(a)
+        count = number(_count(a, unrolled, lane, chunks))
+        if a.is_store:
+            stores = stores + (count / number(inner_reduction) if facts.store.reduce else count)
+        else:
+            loads = loads + count
+    chains = product([f.extent for f in unrolled if not f.reduces])
+    if lane and not lane.reduces:
+        chains = chains * chunks
+    ops = max(1.0, facts.flops / 2) + SPECIAL_COST * facts.special
+    busy = maximum(number(work) * ops, maximum(loads, stores * 2.0))
+    if facts.store.reduce:
+        depth = product([f.extent for f in unrolled if f.reduces])
+        busy = maximum(busy, number(depth) * FMA_LATENCY)
+    cycles = number(bodies) * (busy + LOOP_COST)
+    levels = _fits(facts, memory, len(facts.loops))
+    traffic = tuple(
+        _traffic(facts, memory, levels, size)
+        for size in (target.l1_bytes, target.l2_bytes, target.l3_bytes)
+    )
+    waste = number(chunks * vl) / number(lane.extent) if lane else number(float(vl))
+    return BlockCost(
+        number(work), loads, stores, number(chains), number(bodies), cycles, traffic,
+        tuple(number(t) for t, _, _ in levels), tuple(number(n) for _, _, n in levels), waste,
+    )  # fmt: skip
+
+
+def block_seconds(facts: BlockFacts, cost: BlockCost, target: Target) -> Expr:
+    """Predicted seconds of one block on all its threads."""
+    vl = lanes_of(facts.store.value.dtype, target)
+    unit = 2.0 * vl / (target.peak_gflops * 1e9)
+    line = vl * facts.store.value.dtype.n_bytes / unit  # bytes a second at one vector a unit
+    memory = target.bandwidth_gbs * 1e9
+    seconds = maximum(cost.cycles * unit, cost.traffic[0] / (line / 2))
+    seconds = maximum(seconds, cost.traffic[1] / (line / 6))
+    seconds = maximum(seconds, cost.traffic[2] / memory)
+    return seconds / speedup(facts, target)
+
+
+def speedup(facts: BlockFacts, target: Target) -> Expr:
+    """How much faster the block runs on the target's threads."""
+    shared = parallel_extent(facts)
+    threads = target.n_threads
+    if threads == 1:
+        return number(1.0)
+    return number(shared) / number(ceildiv(shared, threads))
+
+
+def parallel_extent(facts: BlockFacts) -> Expr:
+    """Iterations that threads share."""
+    return product([f.extent for f in facts.loops if f.kind is LoopKind.PARALLEL])
+
+
+def counts(facts: BlockFacts) -> bool:
+    """Whether the block runs at every call (packing of constants does not)."""
+    return facts.accesses[0].buffer.role is not Role.PACKED
+
+

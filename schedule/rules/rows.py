@@ -1,0 +1,68 @@
+"""Row-wise reductions: softmax, norms, sums over trailing axes; all stages of a row together."""
+
+from __future__ import annotations
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.rules.common import extent_of, inline_cheap, lane_count, vector_sizes
+from tilewright.schedule.schedule import Schedule
+from tilewright.tensor.expr import Var, const_value
+
+__all__ = ["rows"]
+
+
+def rows(s: Schedule) -> None:
+    """Share the rows among threads; compute every stage for one row at a time, in vectors."""
+    inline_cheap(s)
+    blocks = s.blocks()
+    final = blocks[-1]
+    spatial, reduced = s.spatial(final), s.reduction(final)
+    depth = len(spatial) if reduced else _row_loops(s, blocks, spatial)
+    if depth == 0:
+        raise ScheduleError("rows: the reductions leave no axis to share; this rule needs rows")
+    outer = s.fuse(*spatial[:depth])
+    for block in reversed(blocks[:-1]):
+        s.compute_at(block, outer)
+    for block in s.blocks():
+        _vectorize(s, block, outer)
+    s.parallel(outer)
+
+
+def _row_loops(s: Schedule, blocks: list[str], spatial: list[Var]) -> int:
+    """Leading axes of the result that no stage reduces."""
+    reductions = [b for b in blocks if s.reduction(b)]
+    if not reductions:
+        return max(1, len(spatial) - 1)
+    kept = []
+    for b in reductions:
+        loops = s.spatial(b)
+        kept.append(sum(1 for v in loops if extent_of(s, v) > 1))
+    sizes = [extent_of(s, v) for v in spatial]
+    depth, seen = 0, 0
+    for n in sizes:
+        if n > 1:
+            if seen == min(kept):
+                break
+            seen += 1
+        depth += 1
+    return min(depth, len(spatial) - 1) if len(spatial) > 1 else 0
+
+
+def _vectorize(s: Schedule, block: str, outer: Var) -> None:
+    loops = s.loops(block)
+    inner = loops[loops.index(outer) + 1 :]
+    candidates = [v for v in inner if (const_value(s.extent(v)) or 2) > 1]
+    if not candidates:
+        return
+    last = candidates[-1]
+    extent = const_value(s.extent(last))
+    if extent is None or last != inner[-1]:
+        return
+    lanes = lane_count(s, block)
+    size = s.knob.values(f"{block}.v", vector_sizes(int(extent), lanes, most=4))
+    if const_value(size) == extent:
+        s.vectorize(last)
+        return
+    _, lane = s.split(last, [size])
+    s.vectorize(lane)
+
+

@@ -1,0 +1,281 @@
+"""Multi-level tiling of reductions with reuse: matmul, convolution, pooling, column sums.
+
+Loops, outermost first: blocks shared among threads; tiles that stay in a cache; the reduction;
+a register tile, unrolled, with whole vectors innermost. Accumulators stay in registers for the
+whole reduction, and the epilogue reads them from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewright.errors import ScheduleError
+from tilewright.schedule.nests import loads_of
+from tilewright.schedule.program import Role, Scope
+from tilewright.schedule.rules.common import (
+    extent_of,
+    inline_cheap,
+    lane_count,
+    plain_nest,
+    stride_in,
+    vector_sizes,
+)
+from tilewright.schedule.schedule import Schedule
+from tilewright.tensor.expr import Const, Expr, Load, Var, const_value, walk
+
+__all__ = ["tile", "vector_axes"]
+
+REGISTER_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+CACHE_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
+
+
+@dataclass(frozen=True)
+class VectorAxis:
+    """An axis whose tile can become vector lanes, and the operands to pack for that."""
+
+    axis: Var
+    must_pack: tuple[tuple[str, int], ...]
+    may_pack: tuple[tuple[str, int], ...]
+    contiguous: bool
+
+    def __str__(self) -> str:
+        return self.axis.name
+
+
+def vector_axes(s: Schedule, block: str) -> list[VectorAxis]:
+    """The axes along which the block's result can be computed in vectors."""
+    store = s.program.blocks()[block]
+    loads = list(dict.fromkeys(n for n in walk(store.value) if isinstance(n, Load)))
+    found = []
+    for v in s.spatial(block):
+        if extent_of(s, v) < 2:
+            continue
+        contiguous = stride_in(store.indices[-1], v) == 1
+        must: list[tuple[str, int]] = []
+        may: list[tuple[str, int]] = []
+        possible = True
+        for load in loads:
+            dims = [d for d, i in enumerate(load.indices) if any(n == v for n in walk(i))]
+            if not dims:
+                continue
+            role = s.program.buffer(load.buffer).role
+            last = len(load.indices) - 1
+            if dims == [last] and stride_in(load.indices[last], v) is not None:
+                if load.indices[last] == v and role is not Role.TEMP:
+                    may.append((load.buffer, last))
+            elif len(dims) == 1 and load.indices[dims[0]] == v and len(loads) > 1 and role is not Role.TEMP:
+                must.append((load.buffer, dims[0]))
+            else:
+                possible = False
+        packs_inputs = any(s.program.buffer(b).role is not Role.CONST for b, _ in must)
+        if possible and (contiguous or (must and not packs_inputs)) and not (packs_inputs and not contiguous):
+            found.append(VectorAxis(v, tuple(must), tuple(may), contiguous))
+    return sorted(found, key=lambda a: not a.contiguous)
+
+
+def tile(s: Schedule) -> None:
+    """The rule; see the module's docstring."""
+    assert s.task is not None
+    anchor = _anchor(s)
+    inline_cheap(s, keep=())
+    axes = vector_axes(s, anchor)
+    if not axes:
+        raise ScheduleError(f"tile: no axis of {anchor} can become vector lanes")
+    vector = s.knob.choice("vector", axes)
+    lanes = lane_count(s, anchor)
+    spatial, reduced = s.spatial(anchor), s.reduction(anchor)
+    levels = {v: _levels(s, v, vector.axis, lanes) for v in spatial}
+    _require_registers(s, levels, vector.axis, lanes)
+    window, main = _reduction_order(s, reduced)
+    unroll_window = bool(window) and s.knob.choice("unroll_window", _window_options(s, window))
+    inner_first = s.knob.choice("order", ["vector_outer", "vector_inner"]) == "vector_inner"
+    packs = list(vector.must_pack)
+    for buffer, dim in vector.may_pack:
+        const = s.program.buffer(buffer).role is Role.CONST
+        if s.knob.choice(f"pack.{buffer}", [True, False] if const else [False, True]):
+            packs.append((buffer, dim))
+    producers = [b for b in s.blocks() if b != anchor and _feeds(s, b, anchor)]
+    epilogue = _epilogue(s, anchor)
+
+    outer: list[Var] = []
+    cache: list[Var] = []
+    register: list[Var] = []
+    lane = vector.axis
+    for v in spatial:
+        sizes = levels[v]
+        if sizes is None:
+            outer.append(v)
+            continue
+        v0, v1, v2 = s.split(v, list(sizes))
+        outer.append(v0)
+        if v == vector.axis:
+            lane = v2
+            cache.insert(len(cache) if inner_first else 0, v1)
+        else:
+            register.append(v2)
+            cache.insert(0 if inner_first and vector.axis not in spatial[: spatial.index(v)] else len(cache), v1)
+    steps: list[Var] = []
+    unrolled: list[Var] = []
+    for v in main:
+        size = s.knob.values(f"{v.name}.u", [u for u in (1, 2, 4, 8) if u <= extent_of(s, v)])
+        k0, k1 = s.split(v, [size])
+        steps.append(k0)
+        unrolled.append(k1)
+    inner_steps = [*window, *unrolled]
+    s.reorder(*outer, *cache, *steps, *inner_steps, *register, lane)
+    panel = levels[vector.axis]
+    assert panel is not None
+    packed = [s.cache_read(anchor, b, pack=[(d, panel[1])]) for b, d in packs]
+    shared = s.fuse(*outer)
+    home = cache[-1] if cache else shared
+    local = _accumulate(s, anchor, epilogue, home)
+    for v in unrolled:
+        s.unroll(v)
+    if unroll_window:
+        for v in window:
+            s.unroll(v)
+    first = steps[0] if steps else (inner_steps[0] if inner_steps else lane)
+    s.decompose_reduction(anchor, first)
+    for v in register:
+        s.unroll(v)
+    s.vectorize(lane)
+    _finish_init(s, f"{anchor}.init", home, lane)
+    if local is not None:
+        _finish_epilogue(s, local, home, vector)
+    _place_producers(s, producers, shared)
+    s.parallel(shared)
+    for name in packed:
+        if s.program.buffer(name).role is Role.TEMP:
+            plain_nest(s, name)
+    for block in s.blocks():
+        if s.loops(block) and not _scheduled(s, block):
+            plain_nest(s, block)
+    s.require(s.code_size() <= 1200.0)
+
+
+def _anchor(s: Schedule) -> str:
+    workload_anchor = s.workload.anchor
+    if workload_anchor is None:
+        raise ScheduleError("tile: the workload has no reduction")
+    return workload_anchor.name
+
+
+def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] | None:
+    """Sizes of the cache and register tiles of an axis, or None for an axis of one element."""
+    n = extent_of(s, v)
+    if n == 1 and v != vector:
+        return None
+    if v == vector:
+        sizes = vector_sizes(n, lanes)
+    else:
+        sizes = [t for t in REGISTER_SIZES if t <= n]
+    inner = s.knob.values(f"{v.name}.r", sizes)
+    outer = s.knob.values(f"{v.name}.c", sorted({t for t in CACHE_SIZES if (t - 1) * sizes[0] < n}))
+    s.require((outer - 1) * inner <= n - 1)
+    return outer, inner
+
+
+def _require_registers(s: Schedule, levels: dict[Var, tuple[Expr, Expr] | None], vector: Var, lanes: int) -> None:
+    assert s.task is not None
+    accumulators: Expr = Const(1)
+    row: Expr = Const(1)
+    for v, sizes in levels.items():
+        if sizes is None:
+            continue
+        vectors = (sizes[1] + (lanes - 1)) // lanes if v == vector else sizes[1]
+        accumulators = accumulators * vectors
+        row = vectors if v == vector else row
+    if const_value(accumulators) is None:
+        s.require(accumulators + row <= s.task.target.n_registers - 1)
+
+
+def _reduction_order(s: Schedule, reduced: list[Var]) -> tuple[list[Var], list[Var]]:
+    """Window axes (short, several) and the main reduction axis."""
+    if len(reduced) == 1:
+        return ([], reduced) if extent_of(s, reduced[0]) > 8 else (reduced, [])
+    main = [v for v in reduced if extent_of(s, v) > 8]
+    return [v for v in reduced if v not in main], main
+
+
+def _window_options(s: Schedule, window: list[Var]) -> list[bool]:
+    total = 1
+    for v in window:
+        total *= extent_of(s, v)
+    return [True, False] if total <= 9 else [False, True] if total <= 25 else [False]
+
+
+def _feeds(s: Schedule, block: str, anchor: str) -> bool:
+    store = s.program.blocks()[block]
+    return s.program.buffer(store.buffer).role is Role.TEMP and anchor in s.consumers(store.buffer)
+
+
+def _epilogue(s: Schedule, anchor: str) -> str | None:
+    """The single elementwise reader of the anchor, if it can share the anchor's tiles."""
+    buffer = s.program.blocks()[anchor].buffer
+    readers = s.consumers(buffer)
+    if s.program.buffer(buffer).role is not Role.TEMP or len(readers) != 1:
+        return None
+    reader = s.program.blocks()[readers[0]]
+    if reader.reduce or any(not isinstance(i, (Var, Const)) for n in loads_of(reader.value, buffer) for i in n.indices):
+        return None
+    return readers[0]
+
+
+def _accumulate(s: Schedule, anchor: str, epilogue: str | None, home: Var) -> str | None:
+    """Keep the accumulators in registers; returns the block that reads them."""
+    if epilogue is None:
+        epilogue = s.cache_write(anchor)
+    s.reverse_compute_at(epilogue, home)
+    s.set_scope(s.program.blocks()[anchor].buffer, Scope.REGISTER)
+    return epilogue
+
+
+def _finish_init(s: Schedule, block: str, home: Var, lane: Var) -> None:
+    loops = s.loops(block)
+    inner = loops[loops.index(home) + 1 :]
+    for v in inner:
+        if v.name == f"{lane.name}.init":
+            s.vectorize(v)
+        else:
+            s.unroll(v)
+
+
+def _finish_epilogue(s: Schedule, block: str, home: Var, vector: VectorAxis) -> None:
+    store = s.program.blocks()[block]
+    accumulator = next(n for n in walk(store.value) if isinstance(n, Load) and s.program.buffer(n.buffer).scope is Scope.REGISTER)
+    loops = s.loops(block)
+    inner = loops[loops.index(home) + 1 :]
+    anchor_store = next(x for x in s.program.blocks().values() if x.buffer == accumulator.buffer and x.reduce)
+    dim = next(d for d, i in enumerate(anchor_store.indices) if any(isinstance(n, Var) and n.name.startswith(f"{vector.axis.name}.") for n in walk(i)))
+    lane = accumulator.indices[dim]
+    if dim != len(accumulator.indices) - 1:
+        order = [d for d in range(len(accumulator.indices)) if d != dim] + [dim]
+        s.transform_layout(accumulator.buffer, order)
+    if not isinstance(lane, Var):
+        raise ScheduleError(f"tile: the epilogue {block} does not run along {vector}")
+    rest = [v for v in inner if v != lane]
+    if inner[-1] != lane:
+        s.reorder(*rest, lane)
+    for v in rest:
+        s.unroll(v)
+    s.vectorize(lane)
+
+
+def _place_producers(s: Schedule, producers: list[str], shared: Var) -> None:
+    for block in producers:
+        at = s.knob.choice(f"{block}.at", ["root", "tile"])
+        if at == "tile":
+            s.compute_at(block, shared)
+            loops = s.loops(block)
+            s.vectorize(loops[-1])
+            continue
+        plain_nest(s, block)
+
+
+def _scheduled(s: Schedule, block: str) -> bool:
+    path, _ = s.program.path(block)
+    from tilewright.schedule.program import LoopKind
+
+    return any(f.kind is not LoopKind.SERIAL for f in path) or s.program.buffer(
+        s.program.blocks()[block].buffer
+    ).role is Role.PACKED

@@ -1,0 +1,86 @@
+"""``tilewright doctor``: what this machine is and what Tilewright can do on it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import TYPE_CHECKING
+
+import click
+
+from tilewright.cli.common import console, host
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tilewright.codegen.target import Target
+
+__all__ = ["doctor"]
+
+NEEDED = ("numpy", "llvmlite", "xgboost", "scikit-learn", "pandas", "ray", "onnx", "click", "rich")
+OPTIONAL = {
+    "onnxruntime": "a peer of `bench` (extra: bench)",
+    "matplotlib": "`tune --plot` (extra: bench)",
+    "jupyterlab": "the notebooks (extra: notebooks)",
+}
+
+
+@click.command()
+@click.option("--threads", type=click.IntRange(1), help="Threads of the target; all cores by default.")
+def doctor(threads: int | None) -> None:
+    """Say what the target is, what it reaches at most, which pools work, which packages are there."""
+    target = host(threads)
+    out = console()
+    out.print(_target(target))
+    out.print(_speed(target))
+    out.print(_packages())
+
+
+def _two_columns(title: str) -> Table:
+    from rich.table import Table
+
+    return Table("", "", title=title, title_justify="left", show_header=False)
+
+
+def _target(target: Target) -> Table:
+    table = _two_columns("target")
+    table.add_row("fingerprint", target.fingerprint)
+    table.add_row("cpu", f"{target.cpu} ({target.triple})")
+    table.add_row("threads", str(target.n_threads))
+    table.add_row("vectors", f"{target.vector_bits} bits, {target.n_registers} registers")
+    sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
+    table.add_row("caches L1, L2, L3", ", ".join(f"{n // 1024:,} KiB" for n in sizes))
+    table.add_row("assumed peak of a core", f"{target.peak_gflops:.0f} GFLOP/s")
+    table.add_row("assumed bandwidth", f"{target.bandwidth_gbs:.0f} GB/s")
+    return table
+
+
+def _speed(target: Target) -> Table:
+    from tilewright.probing import probe
+
+    table = _two_columns("measured now")
+    for n in sorted({1, target.n_threads}):
+        found = probe(target.vector_bits, n)
+        cores = "1 thread" if n == 1 else f"{n} threads"
+        table.add_row(f"FMA peak, {cores}", f"{found.peak_gflops:.1f} GFLOP/s (float32, generated kernel)")
+        table.add_row(f"copy, {cores}", f"{found.copy_gbs:.1f} GB/s (read + written, estimate by NumPy)")
+    return table
+
+
+def _packages() -> Table:
+    table = _two_columns("software")
+    table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
+    for name in ("tilewright", *NEEDED):
+        table.add_row(name, _version(name) or "missing: reinstall tilewright")
+    for name, use in OPTIONAL.items():
+        table.add_row(name, _version(name) or f"not installed; for {use}")
+    table.add_row("pool local", "available (default)")
+    table.add_row("pool ray", f"available (ray {_version('ray')})" if _version("ray") else "needs ray")
+    return table
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
