@@ -72,19 +72,25 @@ def _fits(facts: BlockFacts, accesses: list[Access], n_loops: int) -> list[tuple
     return out
 
 
-def _traffic(facts: BlockFacts, accesses: list[Access], levels: list[tuple[Expr, list[Expr], Expr]], size: int) -> Expr:
-    """Bytes that cross into a cache of that size: refetch what does not fit inside a loop."""
-    result: Expr | None = None
-    for depth in reversed(range(len(levels))):
-        total, each, _ = levels[depth]
-        moved: Expr = Const(0.0, DType.FLOAT64)
+def _moved(facts: BlockFacts, accesses: list[Access], levels: list[tuple[Expr, list[Expr], Expr]]) -> list[Expr]:
+    """For each depth: bytes fetched if just what is inside the loop there stays in the cache."""
+    out = []
+    for depth, (_, each, _) in enumerate(levels):
+        moved: Expr = Const(0)
         for a, n_bytes in zip(accesses, each):
             outer = list(facts.loops[:depth])
             while outer and outer[-1].var not in a.moves:
                 outer.pop()
-            moved = moved + number(product([f.extent for f in outer]) * n_bytes)
-        result = moved if result is None else Select(total <= size, moved, result, DType.FLOAT64)
-    assert result is not None
+            moved = moved + product([f.extent for f in outer]) * n_bytes
+        out.append(number(moved))
+    return out
+
+
+def _traffic(moved: list[Expr], levels: list[tuple[Expr, list[Expr], Expr]], size: int) -> Expr:
+    """Bytes that cross into a cache of that size: refetch what does not fit inside a loop."""
+    result = moved[-1]
+    for depth in reversed(range(len(levels) - 1)):
+        result = Select(levels[depth][0] <= size, moved[depth], result, DType.FLOAT64)
     return result
 
 
@@ -122,8 +128,9 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
         busy = maximum(busy, number(depth) * FMA_LATENCY)
     cycles = number(bodies) * (busy + LOOP_COST)
     levels = _fits(facts, memory, len(facts.loops))
+    moved = _moved(facts, memory, levels)
     traffic = tuple(
-        _traffic(facts, memory, levels, size)
+        _traffic(moved, levels, size)
         for size in (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     )
     waste = number(chunks * vl) / number(lane.extent) if lane else number(float(vl))

@@ -18,9 +18,9 @@ from tilewright.tensor.expr import (
     Min,
     Poly,
     Var,
+    children,
     minimum,
     substitute,
-    walk,
 )
 
 __all__ = [
@@ -66,12 +66,20 @@ def least(args: Sequence[Expr]) -> Expr:
 
 
 def _mentions(expr: Expr, var: Var) -> bool:
-    return any(node == var for node in walk(expr))
+    kind = type(expr)
+    if kind is Const or kind is Knob:
+        return False
+    if kind is Var:
+        return expr == var
+    return any(_mentions(c, var) for c in children(expr))
 
 
 def var_free(expr: Expr) -> bool:
     """Whether an expression holds no loop variable (knobs may occur)."""
-    return not any(isinstance(node, Var) for node in walk(expr))
+    kind = type(expr)
+    if kind is Const or kind is Knob:
+        return True
+    return kind is not Var and all(map(var_free, children(expr)))
 
 
 def _direction(expr: Expr, var: Var) -> int | None:

@@ -61,6 +61,7 @@ class Schedule:
         self.program: Program = lower(self.workload)
         self._steps: list[Step] = []
         self._knobs = knobs
+        self._derived: tuple[Program, SketchFeatures] | None = None
 
     # ------------------------------------------------------------ looking
 
@@ -111,20 +112,23 @@ class Schedule:
             if isinstance(s, Store) and s.buffer != buffer and loads_of(s.value, buffer)
         ]
 
-    def _features(self) -> SketchFeatures:
+    def features(self) -> SketchFeatures:
+        """Feature expressions of the program so far (needs a target)."""
         from tilewright.schedule.features import sketch_features
 
         if self.task is None:
             raise ScheduleError("registers_used(), code_size(): need a target; make the schedule of a Task")
-        return sketch_features(self.program, self.task.target)
+        if self._derived is None or self._derived[0] is not self.program:
+            self._derived = (self.program, sketch_features(self.program, self.task.target))
+        return self._derived[1]
 
     def registers_used(self) -> Expr:
         """Vector registers that the hottest block needs, as an expression of the knobs."""
-        return self._features().registers
+        return self.features().registers
 
     def code_size(self) -> Expr:
         """Instructions in the bodies of all blocks, roughly, as an expression of the knobs."""
-        return self._features().code_size
+        return self.features().code_size
 
     # ---------------------------------------------------------- primitives
 

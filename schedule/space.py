@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.arrays import compile_exprs
-from tilewright.schedule.features import FEATURE_NAMES, FEATURE_SCHEMA, sketch_features
+from tilewright.schedule.features import FEATURE_NAMES, FEATURE_SCHEMA, SketchFeatures
 from tilewright.schedule.knob import Column, Knobs
 from tilewright.schedule.program import Program
 from tilewright.schedule.rules.choose import Rule, default_rules
@@ -38,13 +38,12 @@ class Sketch:
     constraints: tuple[Expr, ...]
     trace: Trace
     program: Program
-    task: Task
+    derived: SketchFeatures
 
     @cached_property
     def _model(self) -> Any:
         """Features, then predicted seconds, as one array function of the knobs' values."""
-        found = sketch_features(self.program, self.task.target)
-        return compile_exprs((*found.exprs, found.seconds), [c.knob for c in self.columns])
+        return compile_exprs((*self.derived.exprs, self.derived.seconds), [c.knob for c in self.columns])
 
     @cached_property
     def _check(self) -> Any:
@@ -146,7 +145,10 @@ class Space:
             from tilewright.tensor.expr import substitute
 
             constraints = tuple(substitute(c, fixed) for c in knobs.constraints)
-            out.append(Sketch(name, columns, constraints, schedule.trace, schedule.program, self.task))
+            if any(isinstance(c, Const) and not c.value for c in constraints):
+                self.refused[name] = "its constraints leave no candidate"
+                continue
+            out.append(Sketch(name, columns, constraints, schedule.trace, schedule.program, schedule.features()))
         return out
 
     # ------------------------------------------------------------- rows

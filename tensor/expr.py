@@ -135,6 +135,9 @@ class Const(Expr):
     value: int | float | bool
     dtype: DType = INDEX
 
+    def __hash__(self) -> int:
+        return hash(self.value)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Var(Expr):
@@ -143,6 +146,9 @@ class Var(Expr):
     name: str
     dtype: DType = INDEX
 
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Knob(Expr):
@@ -150,6 +156,9 @@ class Knob(Expr):
 
     name: str
     dtype: DType = INDEX
+
+    def __hash__(self) -> int:
+        return ~hash(self.name)
 
 
 Monomial: TypeAlias = "tuple[Expr, ...]"
@@ -177,6 +186,13 @@ class Min(Expr):
 
     args: tuple[Expr, ...]
     dtype: DType = INDEX
+    _hash: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(self.args))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -187,6 +203,13 @@ class Binary(Expr):
     a: Expr
     b: Expr
     dtype: DType
+    _hash: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.op, self.a, self.b)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -196,6 +219,13 @@ class Unary(Expr):
     op: str
     a: Expr
     dtype: DType
+    _hash: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.op, self.a)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -206,6 +236,13 @@ class Select(Expr):
     a: Expr
     b: Expr
     dtype: DType
+    _hash: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.cond, self.a, self.b)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -232,6 +269,13 @@ class Load(Expr):
     buffer: str
     indices: tuple[Expr, ...]
     dtype: DType
+    _hash: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.buffer, self.indices)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, repr=False)

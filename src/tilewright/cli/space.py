@@ -50,14 +50,19 @@ def space(
 def _print_sketches(table: Space, out: Console) -> None:
     from rich.table import Table
 
-    columns = Table("sketch", "knob", "choices", "values")
+    columns = Table("sketch", "rule", "knob", "choices", "values")
     for n, sketch in enumerate(table.sketches):
-        for column in sketch.columns:
+        for k, column in enumerate(sketch.columns):
             values = " ".join(map(str, column.values))
-            columns.add_row(str(n), column.knob.name, str(len(column.values)), values)
+            first = (str(n), sketch.name) if k == 0 else ("", "")
+            columns.add_row(*first, column.knob.name, str(len(column.values)), values)
+        if not sketch.columns:
+            columns.add_row(str(n), sketch.name, "", "1", "no knobs")
         columns.add_section()
     out.print(columns)
-    out.print(f"{len(table.sketches)} sketches, {table.size():,} rows ({table.size():.2e}) before constraints")
+    for name, reason in table.refused.items():
+        out.print(f"refused: {name}: {reason}", markup=False)
+    out.print(f"{len(table.sketches)} sketches, {table.size():,} rows before constraints")
 
 
 def _print_rows(table: Space, rows: object, out: Console) -> None:
