@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.nests import loads_of
-from tilewright.schedule.program import Role, Store, walk_stmts
+from tilewright.schedule.program import Role, Store
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Expr, Poly, Select, Unary, Var, const_value, walk
 
 __all__ = [
-    "extent_of", "inline_cheap", "lane_count", "plain_nest", "stride_in", "vector_sizes", "vectorize_split",
+    "extent_of", "inline_cheap", "lane_count", "pack_nest", "plain_nest", "stride_in",
+    "vector_sizes",
 ]  # fmt: skip
 
 
@@ -95,17 +96,6 @@ def vector_sizes(extent: int, lanes: int, most: int = 4) -> list[int]:
     return sizes
 
 
-def vectorize_split(s: Schedule, loop: Var, size: Expr | int) -> None:
-    """Cut a loop into pieces of `size` and make the inner one vector lanes."""
-    value = size if isinstance(size, int) else const_value(size)
-    whole = const_value(s.extent(loop))
-    if value is not None and whole is not None and value >= whole:
-        s.vectorize(loop)
-        return
-    _, inner = s.split(loop, [size])
-    s.vectorize(inner)
-
-
 def plain_nest(s: Schedule, block: str) -> None:
     """A sound schedule without search: parallel outside, vectors inside."""
     spatial, reduced = s.spatial(block), s.reduction(block)
@@ -133,12 +123,8 @@ def plain_nest(s: Schedule, block: str) -> None:
         s.parallel(s.fuse(*outer_loops))
 
 
-def all_blocks_at_root(s: Schedule, blocks: Sequence[str]) -> None:
-    """Give every listed block its plain nest."""
-    for block in blocks:
-        plain_nest(s, block)
-
-
-def stores_below(s: Schedule) -> list[Store]:
-    """All stores in program order."""
-    return [x for x in walk_stmts(s.program.body) if isinstance(x, Store)]
+def pack_nest(s: Schedule, block: str) -> None:
+    """Schedule a copy into panels: panels shared among threads, positions inside them in vectors."""
+    loops = s.loops(block)
+    s.vectorize(loops[-1])
+    s.parallel(s.fuse(*loops[:-1]))

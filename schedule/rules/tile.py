@@ -16,6 +16,7 @@ from tilewright.schedule.rules.common import (
     extent_of,
     inline_cheap,
     lane_count,
+    pack_nest,
     plain_nest,
     stride_in,
     vector_sizes,
@@ -146,7 +147,7 @@ def tile(s: Schedule) -> None:
     s.parallel(shared)
     for name in packed:
         if s.program.buffer(name).role is Role.TEMP:
-            plain_nest(s, name)
+            pack_nest(s, name)
     for block in s.blocks():
         if s.loops(block) and not _scheduled(s, block):
             plain_nest(s, block)

@@ -1,0 +1,258 @@
+"""Loads and stores: addresses, vectors, masks, strides, lanes one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewright.codegen import values
+from tilewright.codegen.irbuilder import llvm_type, vector_type
+from tilewright.codegen.state import Lanes, State, Value
+from tilewright.tensor.dtype import DType
+from tilewright.tensor.expr import Expr, Load
+
+__all__ = ["address", "lane_stride", "load", "store"]
+
+MAX_STRIDE = 4
+
+
+def _memory_type(dtype: DType) -> str:
+    return "i8" if dtype is DType.BOOL else llvm_type(dtype)
+
+
+def lane_stride(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None) -> int | None:
+    """Elements between neighbouring lanes; None if that is not constant."""
+    if lanes is None:
+        return 0
+    linear = st.linear(buffer, indices)
+    if any(values.mentions(e, lanes.var) for e, _ in linear.others):
+        return None
+    return dict(linear.terms).get(lanes.var, 0)
+
+
+def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None = None) -> str:
+    """A pointer to an element (the first lane's).
+
+    Terms are added in the order in which loops were entered, so that what is invariant in inner
+    loops is a pointer of its own, which LLVM hoists.
+    """
+    linear = st.linear(buffer, indices)
+    const = linear.const
+    moving: list[tuple[int, str, int]] = []
+    for v, c in linear.terms:
+        name: str | int = lanes.base if lanes is not None and v == lanes.var else st.names[v]
+        if isinstance(name, int):
+            const += c * name
+        else:
+            moving.append((st.order[v], name, c))
+    moving.sort()
+    for e, c in linear.others:
+        found = values.index(st, e)
+        if isinstance(found, int):
+            const += c * found
+        else:
+            moving.append((len(st.order), found, c))
+    pointer = st.pointers[buffer]
+    ty = _memory_type(st.layout.places[buffer].dtype)
+    for _, name, c in moving:
+        key = (pointer, name, c)
+        known = st.recall(key)
+        if known is None:
+            scaled = name if c == 1 else st.fb.value(f"mul i64 {name}, {c}")
+            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {scaled}"))
+        pointer = known
+    if const:
+        key = (pointer, "const", const)
+        known = st.recall(key)
+        if known is None:
+            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
+        pointer = known
+    return pointer
+
+
+def _to_value(st: State, name: str, dtype: DType, width: int) -> str:
+    """From memory to registers: booleans are bytes in memory."""
+    if dtype is not DType.BOOL:
+        return name
+    ty = "i8" if width == 1 else f"<{width} x i8>"
+    zero = "0" if width == 1 else "zeroinitializer"
+    return st.fb.value(f"icmp ne {ty} {name}, {zero}")
+
+
+def _safe(st: State, pointer: str, buffer: str, mask: Value | None) -> str:
+    """The pointer where the mask holds anywhere, else one that is always readable."""
+    if mask is None or mask.name == "true":
+        return pointer
+    test = mask.name
+    if mask.width > 1:
+        name = f"@llvm.vector.reduce.or.v{mask.width}i1"
+        st.fb.declare(f"declare i1 {name}(<{mask.width} x i1>)")
+        test = st.fb.value(f"call i1 {name}(<{mask.width} x i1> {mask.name})")
+    return st.fb.value(f"select i1 {test}, ptr {pointer}, ptr {st.pointers[buffer]}")
+
+
+def load(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Value:
+    """Read an element, or one for each lane."""
+    stride = lane_stride(st, e.buffer, e.indices, lanes)
+    if lanes is None or stride == 0:
+        return _load_one(st, e, lanes, mask)
+    if stride is None:
+        return _load_each(st, e, lanes, mask)
+    if stride == 1:
+        return _load_row(st, e, lanes, mask)
+    if 1 < stride <= MAX_STRIDE and mask is None and e.dtype is not DType.BOOL:
+        return _load_strided(st, e, lanes, stride)
+    return _load_each(st, e, lanes, mask)
+
+
+def _load_one(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Value:
+    pointer = _safe(st, address(st, e.buffer, e.indices, lanes), e.buffer, mask)
+    name = st.fb.value(f"load {_memory_type(e.dtype)}, ptr {pointer}, align {e.dtype.n_bytes}")
+    return Value(_to_value(st, name, e.dtype, 1), 1)
+
+
+def _tail_mask(lanes: Lanes, n: int | None = None) -> str:
+    count = lanes.count if n is None else n
+    return "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(lanes.width)) + ">"
+
+
+def _masked_load(st: State, pointer: str, dtype: DType, width: int, mask: str) -> str:
+    ty = _memory_type(dtype)
+    suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(ty, ty)}.p0"
+    name = f"@llvm.masked.load.{suffix}"
+    st.fb.declare(f"declare <{width} x {ty}> {name}(ptr, i32, <{width} x i1>, <{width} x {ty}>)")
+    return st.fb.value(
+        f"call <{width} x {ty}> {name}(ptr {pointer}, i32 {dtype.n_bytes}, <{width} x i1> {mask}, <{width} x {ty}> zeroinitializer)"
+    )
+
+
+def _load_row(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
+    width = lanes.width
+    if width == 1:
+        return _load_one(st, e, lanes, mask)
+    pointer = address(st, e.buffer, e.indices, lanes)
+    whole = lanes.count == width or (st.layout.places[e.buffer].padded and e.dtype.is_float)
+    if whole and mask is None:
+        name = st.fb.value(f"load <{width} x {_memory_type(e.dtype)}>, ptr {pointer}, align {e.dtype.n_bytes}")
+    else:
+        bits = None if mask is None else values.broadcast(st, mask, width, DType.BOOL)
+        if lanes.count < width:
+            tail = _tail_mask(lanes)
+            bits = tail if bits is None else st.fb.value(f"and <{width} x i1> {bits}, {tail}")
+        assert bits is not None
+        name = _masked_load(st, pointer, e.dtype, width, bits)
+    return Value(_to_value(st, name, e.dtype, width), width)
+
+
+def _load_strided(st: State, e: Load, lanes: Lanes, stride: int) -> Value:
+    """Every `stride`-th element, by whole vectors and shuffles; never reads behind the last lane."""
+    width, ty = lanes.width, llvm_type(e.dtype)
+    if width == 1:
+        return _load_one(st, e, lanes, None)
+    pointer = address(st, e.buffer, e.indices, lanes)
+    needed = stride * (lanes.count - 1) + 1
+    parts: list[str] = []
+    for n in range(stride):
+        left = needed - n * width
+        if left <= 0:
+            break
+        here = pointer if n == 0 else st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {n * width}")
+        if left >= width:
+            parts.append(st.fb.value(f"load <{width} x {ty}>, ptr {here}, align {e.dtype.n_bytes}"))
+        else:
+            parts.append(_masked_load(st, here, e.dtype, width, _tail_mask(lanes, left)))
+    result = parts[0]
+    for n in range(max(1, len(parts) - 1)):
+        other = parts[n + 1] if n + 1 < len(parts) else "poison"
+        picks = []
+        for lane in range(width):
+            source = lane * stride
+            if n == 0:
+                picks.append(str(source) if source < 2 * width else "poison")
+            else:
+                inside = (n + 1) * width <= source < (n + 2) * width
+                picks.append(str(source - n * width) if inside else str(lane))
+        indices = ", ".join(f"i32 {p}" for p in picks)
+        result = st.fb.value(
+            f"shufflevector <{width} x {ty}> {result}, <{width} x {ty}> {other}, <{width} x i32> <{indices}>"
+        )
+    return Value(result, width)
+
+
+def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
+    """One lane after another."""
+    ty = llvm_type(e.dtype)
+    result = "poison"
+    for n in range(lanes.count):
+        one = replace(lanes, base=lanes.base + n, width=1, count=1)
+        with _constant_lane(st, one):
+            bit = mask
+            if mask is not None and mask.width > 1:
+                bit = Value(st.fb.value(f"extractelement <{mask.width} x i1> {mask.name}, i64 {n}"), 1)
+            value = _load_one(st, e, None, bit)
+        if lanes.width == 1:
+            return value
+        result = st.fb.value(f"insertelement <{lanes.width} x {ty}> {result}, {ty} {value.name}, i64 {n}")
+    return Value(result, lanes.width)
+
+
+class _constant_lane:
+    """Bind the lane variable to a number for a while."""
+
+    def __init__(self, st: State, lanes: Lanes) -> None:
+        self.st, self.lanes = st, lanes
+
+    def __enter__(self) -> None:
+        self.old = (self.st.names.get(self.lanes.var), self.st.ranges.get(self.lanes.var))
+        self.st.define(self.lanes.var, self.lanes.base, self.lanes.base, self.lanes.base)
+
+    def __exit__(self, *_: object) -> None:
+        name, span = self.old
+        if name is None or span is None:
+            self.st.names.pop(self.lanes.var)
+            self.st.ranges.pop(self.lanes.var)
+        else:
+            self.st.names[self.lanes.var], self.st.ranges[self.lanes.var] = name, span
+
+
+def store(st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None) -> None:
+    """Write an element, or one for each lane."""
+    place = st.layout.places[buffer]
+    dtype = place.dtype
+    stride = lane_stride(st, buffer, indices, lanes)
+    if lanes is None or lanes.width == 1:
+        pointer = address(st, buffer, indices, lanes)
+        _store_scalar(st, pointer, value.name, dtype)
+        return
+    width = lanes.width
+    if stride == 1:
+        name = values.broadcast(st, value, width, dtype)
+        if dtype is DType.BOOL:
+            name = st.fb.value(f"zext <{width} x i1> {name} to <{width} x i8>")
+        ty = f"<{width} x {_memory_type(dtype)}>"
+        pointer = address(st, buffer, indices, lanes)
+        if lanes.count == width or place.register:
+            st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
+            return
+        scalar = _memory_type(dtype)
+        suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(scalar, scalar)}.p0"
+        call = f"@llvm.masked.store.{suffix}"
+        st.fb.declare(f"declare void {call}({ty}, ptr, i32, <{width} x i1>)")
+        st.fb.line(
+            f"call void {call}({ty} {name}, ptr {pointer}, i32 {dtype.n_bytes}, <{width} x i1> {_tail_mask(lanes)})"
+        )
+        return
+    ty = vector_type(dtype, width)
+    for n in range(lanes.count):
+        one = replace(lanes, base=lanes.base + n, width=1, count=1)
+        element = value.name
+        if value.width > 1:
+            element = st.fb.value(f"extractelement {ty} {value.name}, i64 {n}")
+        with _constant_lane(st, one):
+            pointer = address(st, buffer, indices, None)
+        _store_scalar(st, pointer, element, dtype)
+
+
+def _store_scalar(st: State, pointer: str, name: str, dtype: DType) -> None:
+    if dtype is DType.BOOL:
+        name = st.fb.value(f"zext i1 {name} to i8")
+    st.fb.line(f"store {_memory_type(dtype)} {name}, ptr {pointer}, align {dtype.n_bytes}")

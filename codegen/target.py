@@ -1,0 +1,132 @@
+"""The hardware that code is made for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import BuildError
+
+__all__ = ["Target"]
+
+_KEPT = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
+         "avx512bf16", "amx-tile", "neon", "dotprod", "i8mm", "bf16")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU, as far as code generation and cost models need to know it.
+
+    Attributes
+    ----------
+    triple, cpu, features : str
+        As LLVM names them.
+    n_threads : int
+        Threads that kernels may use.
+    vector_bits, n_registers : int
+        Width and number of vector registers.
+    l1_bytes, l2_bytes, l3_bytes : int
+        Data caches of one core (the last one is shared).
+    peak_gflops : float
+        float32 multiply-adds of one core, in 1e9 operations a second; an estimate.
+    bandwidth_gbs : float
+        Memory bandwidth of one core in 1e9 bytes a second; an estimate.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    n_threads: int
+    vector_bits: int
+    n_registers: int
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    peak_gflops: float
+    bandwidth_gbs: float
+
+    @classmethod
+    def host(cls, n_threads: int | None = None) -> Target:
+        """This machine; all cores that the process may use, unless told otherwise."""
+        found = _host()
+        return found if n_threads is None else found.with_threads(n_threads)
+
+    def with_threads(self, n_threads: int) -> Target:
+        """The same hardware, using another number of threads."""
+        if n_threads < 1:
+            raise BuildError(f"with_threads({n_threads}): needs 1 or more")
+        return replace(self, n_threads=n_threads)
+
+    @property
+    def fingerprint(self) -> str:
+        """Short text that is the same for machines whose records can be exchanged."""
+        named = [f for f in _KEPT if f"+{f}" in self.features.split(",")]
+        digest = hashlib.sha256(",".join(named).encode()).hexdigest()[:6]
+        arch = self.triple.split("-")[0]
+        return f"{arch}-{self.cpu}-v{self.vector_bits}-{digest}-t{self.n_threads}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Target:
+        """Read what `to_json` wrote."""
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise BuildError(f"Target.from_json: {error}; is the file from another version?") from None
+
+
+@functools.cache
+def _host() -> Target:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    triple = llvm.get_process_triple()
+    features = llvm.get_host_cpu_features()
+    flags = ",".join(sorted(f"+{name}" for name, on in features.items() if on))
+    arch = triple.split("-")[0]
+    if arch in ("x86_64", "amd64", "i686"):
+        wide = features.get("avx512f", False) and features.get("avx512vl", False)
+        bits = 512 if wide else 256 if features.get("avx2", False) else 128
+        registers = 32 if wide else 16
+    else:
+        bits, registers = 128, 32
+    l1, l2, l3 = _caches()
+    ghz = _frequency()
+    per_cycle = 2 * (bits // 32) * (1 if bits == 512 else 2)
+    return Target(
+        triple, llvm.get_host_cpu_name(), flags, len(os.sched_getaffinity(0)), bits, registers, l1, l2, l3,
+        round(per_cycle * ghz, 1), 12.0,
+    )  # fmt: skip
+
+
+def _caches() -> tuple[int, int, int]:
+    found = {1: 32 << 10, 2: 512 << 10, 3: 8 << 20}
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        try:
+            kind = (index / "type").read_text().strip()
+            level = int((index / "level").read_text())
+            size = (index / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind in ("Data", "Unified") and level in found and size.endswith("K"):
+            found[level] = int(size[:-1]) << 10
+    return found[1], found[2], found[3]
+
+
+def _frequency() -> float:
+    """Clock in GHz; 3 where the system does not tell."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return 3.0
+    for line in text.splitlines():
+        if line.startswith("cpu MHz"):
+            return max(1.0, float(line.split(":")[1]) / 1000)
+    return 3.0
