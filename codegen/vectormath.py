@@ -1,3 +1,255 @@
-"""Vectorised mathematics."""
-def emit_unary(b, op, x, width, dtype): raise NotImplementedError
-def emit_pow(b, x, y, width, dtype): raise NotImplementedError
+"""Vectorised elementary functions as straight-line LLVM IR.
+
+Errors (float32, against float64 over dense sweeps, checked by tests): exp 1 ulp, log 2, tanh 3,
+sigmoid 3, erf 3, rsqrt 1.5; sin and cos 2 for arguments up to 1e5; pow 1.5. In float64: exp, log,
+tanh, sigmoid and pow within 1e-14 relative (pow: times the size of ``y*log(x)``).
+
+References: argument reduction after Cody & Waite (1980); exp and sin/cos by Taylor series on the
+reduced interval; log by the series of atanh; tanh near zero by Lambert's continued fraction; erf by
+least-squares fits, erf(x) = x + x*P(x^2) below 0.92 and 1 - exp(x*Q(x)) above.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tilewright.codegen.irbuilder import FunctionBuilder, constant, llvm_type, vector_type
+from tilewright.errors import BuildError
+from tilewright.tensor.dtype import DType
+
+__all__ = ["emit_pow", "emit_unary"]
+
+_ERF_SMALL = (0.1283791657466447, -0.3761263047154581, 0.1128366337726153, -0.02685806391762353,
+              0.005198346937431774, -0.0008116759437774194, 8.27355411580375e-05)  # fmt: skip
+_ERF_LARGE = (-1.1284640147723617, -0.6361024037242661, -0.10415032024292328, 0.021223245012020647,
+              -0.0017730244554442851, -0.000527872191527279, 0.00022158560915112697, -3.4881578837358104e-05,
+              2.1764560262673018e-06)  # fmt: skip
+_LN2_HI = {DType.FLOAT32: 0.693359375, DType.FLOAT64: 6.93147180369123816490e-01}
+
+
+class _Ops:
+    """Arithmetic on named values of one width and type."""
+
+    def __init__(self, b: FunctionBuilder, width: int, dtype: DType) -> None:
+        self.b, self.width, self.dtype = b, width, dtype
+        self.ty = vector_type(dtype, width)
+        self.int = DType.INT64 if dtype is DType.FLOAT64 else DType.INT32
+        self.ity = vector_type(self.int, width)
+        self.suffix = (f"v{width}" if width > 1 else "") + ("f64" if dtype is DType.FLOAT64 else "f32")
+
+    def c(self, value: float) -> str:
+        return self._spread(constant(value, self.dtype), llvm_type(self.dtype))
+
+    def ci(self, value: int) -> str:
+        return self._spread(str(value), llvm_type(self.int))
+
+    def _spread(self, text: str, scalar: str) -> str:
+        return text if self.width == 1 else "<" + ", ".join([f"{scalar} {text}"] * self.width) + ">"
+
+    def op(self, name: str, x: str, y: str) -> str:
+        return self.b.value(f"{name} {self.ty} {x}, {y}")
+
+    def iop(self, name: str, x: str, y: str) -> str:
+        return self.b.value(f"{name} {self.ity} {x}, {y}")
+
+    def call(self, name: str, *args: str) -> str:
+        full = f"@llvm.{name}.{self.suffix}"
+        self.b.declare(f"declare {self.ty} {full}({', '.join([self.ty] * len(args))})")
+        return self.b.value(f"call {self.ty} {full}({', '.join(f'{self.ty} {a}' for a in args)})")
+
+    def fma(self, x: str, y: str, z: str) -> str:
+        return self.call("fma", x, y, z)
+
+    def poly(self, x: str, coefficients: tuple[float, ...]) -> str:
+        """Horner's scheme, lowest degree first."""
+        out = self.c(coefficients[-1])
+        for value in coefficients[-2::-1]:
+            out = self.fma(out, x, self.c(value))
+        return out
+
+    def cmp(self, test: str, x: str, y: str) -> str:
+        return self.b.value(f"fcmp {test} {self.ty} {x}, {y}")
+
+    def select(self, test: str, x: str, y: str) -> str:
+        bits = "i1" if self.width == 1 else f"<{self.width} x i1>"
+        return self.b.value(f"select {bits} {test}, {self.ty} {x}, {self.ty} {y}")
+
+    def bits(self, x: str) -> str:
+        return self.b.value(f"bitcast {self.ty} {x} to {self.ity}")
+
+    def unbits(self, x: str) -> str:
+        return self.b.value(f"bitcast {self.ity} {x} to {self.ty}")
+
+    def to_int(self, x: str) -> str:
+        return self.b.value(f"fptosi {self.ty} {x} to {self.ity}")
+
+    def to_float(self, x: str) -> str:
+        return self.b.value(f"sitofp {self.ity} {x} to {self.ty}")
+
+    def to(self, x: str, dtype: DType) -> str:
+        op = "fpext" if dtype is DType.FLOAT64 else "fptrunc"
+        return self.b.value(f"{op} {self.ty} {x} to {vector_type(dtype, self.width)}")
+
+
+def emit_unary(b: FunctionBuilder, op: str, x: str, width: int, dtype: DType) -> str:
+    """Write the instructions of a function of one argument.
+
+    Raises
+    ------
+    BuildError
+        If there is no such function for the type.
+    """
+    if dtype not in (DType.FLOAT32, DType.FLOAT64):
+        raise BuildError(f"{op}({dtype}): defined on float32 and float64; cast first")
+    o = _Ops(b, width, dtype)
+    match op:
+        case "exp":
+            return _exp(o, x)
+        case "log":
+            return _log(o, x)
+        case "sigmoid":
+            return o.op("fdiv", o.c(1.0), o.op("fadd", o.c(1.0), _exp(o, b.value(f"fneg {o.ty} {x}"))))
+        case "tanh":
+            return _tanh(o, x)
+        case "rsqrt":
+            return o.op("fdiv", o.c(1.0), o.call("sqrt", x))
+        case "erf" if dtype is DType.FLOAT32:
+            return _erf(o, x)
+        case "sin" | "cos":
+            return _sincos(o, x, op == "cos")
+    raise BuildError(f"{op}({dtype}): there is no vectorised version; cast to float32")
+
+
+def _pow2(o: _Ops, n: str) -> str:
+    """2**n for an integer n in the normal range."""
+    bias, shift = (1023, 52) if o.dtype is DType.FLOAT64 else (127, 23)
+    return o.unbits(o.iop("shl", o.iop("add", n, o.ci(bias)), o.ci(shift)))
+
+
+def _exp(o: _Ops, x: str) -> str:
+    double = o.dtype is DType.FLOAT64
+    low, high = (-746.0, 710.0) if double else (-104.0, 89.0)
+    x = o.select(o.cmp("ogt", x, o.c(high)), o.c(high), x)  # keeps NaN
+    x = o.select(o.cmp("olt", x, o.c(low)), o.c(low), x)
+    n = o.call("roundeven", o.op("fmul", x, o.c(math.log2(math.e))))
+    n = o.select(o.cmp("uno", n, n), o.c(0.0), n)
+    hi = _LN2_HI[o.dtype]
+    r = o.fma(n, o.c(-hi), x)
+    r = o.fma(n, o.c(-(math.log(2) - hi) if not double else -1.90821492927058770002e-10), r)
+    degree = 13 if double else 7
+    p = o.poly(r, tuple(1.0 / math.factorial(k) for k in range(degree + 1)))
+    whole = o.to_int(n)
+    half = o.iop("ashr", whole, o.ci(1))
+    rest = o.iop("sub", whole, half)
+    return o.op("fmul", o.op("fmul", p, _pow2(o, half)), _pow2(o, rest))
+
+
+def _log(o: _Ops, x: str) -> str:
+    double = o.dtype is DType.FLOAT64
+    shift, scale = (52, 2.0**54) if double else (23, 2.0**25)
+    tiny = o.c(2.0**-1022 if double else 2.0**-126)
+    small = o.cmp("olt", x, tiny)
+    scaled = o.select(small, o.op("fmul", x, o.c(scale)), x)
+    raw = o.bits(scaled)
+    # exponent so that the mantissa lies in [sqrt(1/2), sqrt(2))
+    offset = int.from_bytes(o.dtype.numpy.type(math.sqrt(0.5)).tobytes(), "little")
+    e = o.iop("ashr", o.iop("sub", raw, o.ci(offset)), o.ci(shift))
+    m = o.unbits(o.iop("sub", raw, o.iop("shl", e, o.ci(shift))))
+    n = o.to_float(e)
+    n = o.select(small, o.op("fsub", n, o.c(math.log2(scale))), n)
+    f = o.op("fsub", m, o.c(1.0))
+    s = o.op("fdiv", f, o.op("fadd", m, o.c(1.0)))
+    z = o.op("fmul", s, s)
+    terms = 10 if double else 5
+    series = o.poly(z, tuple(2.0 / (2 * k + 3) for k in range(terms)))
+    # log(m) = 2s + s*z*series, and 2s = f - s*f without rounding twice
+    hi = _LN2_HI[o.dtype]
+    low = o.c(1.90821492927058770002e-10 if double else math.log(2) - hi)
+    correction = o.op("fmul", s, o.fma(z, series, o.b.value(f"fneg {o.ty} {f}")))
+    correction = o.fma(n, low, correction)
+    y = o.fma(n, o.c(hi), o.op("fadd", f, correction))
+    y = o.select(o.cmp("oeq", x, o.c(math.inf)), x, y)
+    y = o.select(o.cmp("oeq", x, o.c(0.0)), o.c(-math.inf), y)
+    return o.select(o.cmp("ult", x, o.c(0.0)), o.c(math.nan), y)
+
+
+def _tanh(o: _Ops, x: str) -> str:
+    size = o.call("fabs", x)
+    z = o.op("fmul", x, x)
+    if o.dtype is DType.FLOAT64:
+        top = o.poly(z, (2027025.0, 270270.0, 6930.0, 36.0))
+        bottom = o.poly(z, (2027025.0, 945945.0, 51975.0, 630.0, 1.0))
+        limit = 0.25
+    else:
+        top = o.poly(z, (10395.0, 1260.0, 21.0))
+        bottom = o.poly(z, (10395.0, 4725.0, 210.0, 1.0))
+        limit = 0.55
+    near = o.op("fmul", x, o.op("fdiv", top, bottom))
+    e = _exp(o, o.op("fadd", size, size))
+    far = o.op("fsub", o.c(1.0), o.op("fdiv", o.c(2.0), o.op("fadd", e, o.c(1.0))))
+    return o.select(o.cmp("olt", size, o.c(limit)), near, o.call("copysign", far, x))
+
+
+def _erf(o: _Ops, x: str) -> str:
+    size = o.call("fabs", x)
+    near = o.fma(x, o.poly(o.op("fmul", x, x), _ERF_SMALL), x)
+    t = o.select(o.cmp("ogt", size, o.c(4.2)), o.c(4.2), size)
+    e = _exp(o, o.op("fmul", t, o.poly(t, _ERF_LARGE)))
+    far = o.call("copysign", o.op("fsub", o.c(1.0), e), x)
+    return o.select(o.cmp("olt", size, o.c(0.92)), near, far)
+
+
+def _sincos(o: _Ops, x: str, cosine: bool) -> str:
+    """In float64 whatever the type, so that one reduction serves all."""
+    if o.dtype is DType.FLOAT32:
+        wide = _Ops(o.b, o.width, DType.FLOAT64)
+        return wide.to(_sincos(wide, o.to(x, DType.FLOAT64), cosine), DType.FLOAT32)
+    n = o.call("roundeven", o.op("fmul", x, o.c(2.0 / math.pi)))
+    r = o.fma(n, o.c(-1.57079632679489655800e00), x)
+    r = o.fma(n, o.c(-6.12323399573676603587e-17), r)
+    z = o.op("fmul", r, r)
+    sine = o.fma(
+        o.op("fmul", r, z), o.poly(z, tuple((-1.0) ** (k + 1) / math.factorial(2 * k + 3) for k in range(7))), r
+    )
+    cos = o.poly(z, tuple((-1.0) ** k / math.factorial(2 * k) for k in range(9)))
+    large = o.cmp("uge", o.call("fabs", n), o.c(2.0**62))
+    q = o.to_int(o.select(large, o.c(0.0), n))
+    if cosine:
+        q = o.iop("add", q, o.ci(1))
+    odd = o.b.value(f"icmp ne {o.ity} {o.iop('and', q, o.ci(1))}, {o.ci(0)}")
+    flip = o.b.value(f"icmp ne {o.ity} {o.iop('and', q, o.ci(2))}, {o.ci(0)}")
+    y = o.select(odd, cos, sine)
+    y = o.select(flip, o.b.value(f"fneg {o.ty} {y}"), y)
+    return o.select(large, o.c(math.nan), y)
+
+
+def emit_pow(b: FunctionBuilder, x: str, y: str, width: int, dtype: DType) -> str:
+    """Write the instructions of x to the power y.
+
+    Raises
+    ------
+    BuildError
+        If the type is neither float32 nor float64.
+    """
+    if dtype not in (DType.FLOAT32, DType.FLOAT64):
+        raise BuildError(f"pow({dtype}): defined on float32 and float64; cast first")
+    o = _Ops(b, width, dtype)
+    if dtype is DType.FLOAT32:
+        wide = _Ops(b, width, DType.FLOAT64)
+        return wide.to(_pow(wide, o.to(x, DType.FLOAT64), o.to(y, DType.FLOAT64)), DType.FLOAT32)
+    return _pow(o, x, y)
+
+
+def _pow(o: _Ops, x: str, y: str) -> str:
+    size = o.call("fabs", x)
+    r = _exp(o, o.op("fmul", y, _log(o, size)))
+    whole = o.cmp("oeq", o.call("floor", y), y)
+    half = o.op("fmul", y, o.c(0.5))
+    even = o.cmp("oeq", o.call("floor", half), half)
+    negative = o.cmp("olt", x, o.c(0.0))
+    flipped = o.select(even, r, o.b.value(f"fneg {o.ty} {r}"))
+    signed = o.select(whole, flipped, o.c(math.nan))
+    r = o.select(negative, signed, r)
+    one = o.cmp("oeq", x, o.c(1.0))
+    zero = o.cmp("oeq", y, o.c(0.0))
+    return o.select(zero, o.c(1.0), o.select(one, o.c(1.0), r))

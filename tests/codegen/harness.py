@@ -1,0 +1,66 @@
+"""Load and run kernels in the tests' own process, without the runtime."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codegen.kernel import KernelObject
+from tilewright.schedule.program import Role
+
+N_THREADS = 3
+_ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+_SHARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_loaded: list[Any] = []
+
+
+@_FOR
+def _serial_for(runtime: int, function: int, context: int, n: int) -> None:
+    share = _SHARE(function)
+    for t in range(N_THREADS):
+        share(context, n * t // N_THREADS, n * (t + 1) // N_THREADS, t)
+
+
+_runtime = (ctypes.c_int64 * 2)(ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, N_THREADS)
+
+
+def link(code: bytes, symbols: Sequence[str]) -> Any:
+    """Link an object file; the result maps names to addresses."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    if not _loaded:
+        _loaded.append(llvm.create_lljit_compiler())
+    builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+    for s in symbols:
+        builder.export_symbol(s)
+    tracker = builder.link(_loaded[0], f"test{len(_loaded)}")
+    _loaded.append(tracker)
+    return tracker
+
+
+def run(kernel: KernelObject, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Run a kernel once on a serial stand-in for the thread pool."""
+    tracker = link(kernel.code, [kernel.symbol, *(["tw_prepack"] if kernel.packed else [])])
+    inputs = iter(arrays)
+    buffers: list[NDArray[Any]] = []
+    outputs: list[NDArray[Any]] = []
+    for p in kernel.params:
+        if p.role is Role.OUTPUT:
+            outputs.append(np.full(p.shape, np.nan if p.dtype.is_float else 1, p.dtype.numpy))
+            buffers.append(outputs[-1])
+        else:
+            buffers.append(np.ascontiguousarray(next(inputs), dtype=p.dtype.numpy))
+    buffers += [np.full(p.n_bytes + 1024, 255, np.uint8) for p in kernel.packed]
+    workspace = np.full(kernel.workspace_bytes + 64, 255, np.uint8)
+    args = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
+    base = workspace.ctypes.data + (-workspace.ctypes.data) % 64
+    if kernel.packed:
+        _ENTRY(tracker["tw_prepack"])(args, base, _runtime)
+    _ENTRY(tracker[kernel.symbol])(args, base, _runtime)
+    return outputs
