@@ -35,7 +35,7 @@ def test_an_operator_agrees_with_its_numpy_and_onnx_peers(spec: str) -> None:
     from tilewright.tensor.evaluate import evaluate
 
     op, arrays = parse(spec), arrays_of(spec)
-    (wanted,) = evaluate(op.workload, *arrays.values())
+    (wanted,) = evaluate(op.workload, list(arrays.values()))
     if op.numpy is not None:
         np.testing.assert_allclose(op.numpy(*arrays.values()), wanted, rtol=1e-4, atol=1e-5)
     session = onnxruntime.InferenceSession(op.onnx_model(arrays).SerializeToString())

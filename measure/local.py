@@ -1,0 +1,71 @@
+"""The pool of one machine: helper processes, no services."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import Any
+
+from tilewright.measure.helper import Helper
+from tilewright.measure.pool import QueuedPool, Slot
+from tilewright.measure.wire import DEFAULT_BUILDER
+
+__all__ = ["LocalPool"]
+
+
+class LocalPool(QueuedPool):
+    """Builders and one runner as processes of this machine; the default.
+
+    Parameters
+    ----------
+    n_builders : int, optional
+        By default one a core.
+    build_timeout_s, run_timeout_s : float
+        Deadlines, counted from when the work starts.
+    builder : str
+        "module:function" that compiles (workload, trace, target) to a KernelObject.
+
+    Examples
+    --------
+    ::
+
+        with LocalPool() as pool:
+            results = pool.measure([MeasureInput(0, task, space.trace(row))])
+    """
+
+    def __init__(
+        self,
+        n_builders: int | None = None,
+        *,
+        build_timeout_s: float = 20.0,
+        run_timeout_s: float = 10.0,
+        builder: str = DEFAULT_BUILDER,
+    ) -> None:
+        super().__init__(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s, builder=builder)
+        count = n_builders or len(os.sched_getaffinity(0))
+        self.slots = [Slot("run", Helper("run")), *(Slot("build", Helper("build")) for _ in range(count))]
+
+    def _send(self, slot: Slot, request: dict[str, Any]) -> None:
+        slot.worker.send(request)
+
+    def _wait(self, timeout_s: float) -> list[tuple[Slot, dict[str, Any] | None]]:
+        busy = {s.worker.socket: s for s in self.slots if s.job is not None}
+        ready, _, _ = select.select(list(busy), [], [], timeout_s)
+        out: list[tuple[Slot, dict[str, Any] | None]] = []
+        for sock in ready:
+            slot = busy[sock]
+            try:
+                out.append((slot, slot.worker.receive()))
+            except (EOFError, OSError):
+                out.append((slot, None))
+        return out
+
+    def _replace(self, slot: Slot) -> None:
+        slot.worker.restart()
+
+    def close(self) -> None:
+        for slot in self.slots:
+            slot.worker.close()
+        self.slots = []
+        self._to_build.clear()
+        self._to_run.clear()

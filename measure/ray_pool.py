@@ -1,0 +1,158 @@
+"""The pool of a Ray cluster: the same helper processes, inside actors.
+
+Runner actors own their machine through a custom resource named after its CPU; builder actors take a
+core each. Ray retries nothing: a worker that dies is replaced here and its candidate tried again.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any
+
+from tilewright.errors import MeasureError
+from tilewright.measure.helper import Helper
+from tilewright.measure.pool import QueuedPool, Slot
+from tilewright.measure.wire import DEFAULT_BUILDER
+
+__all__ = ["RayPool"]
+
+GRACE_S = 30.0
+
+
+class _Worker:
+    """What runs in an actor: one helper process."""
+
+    def __init__(self, kind: str) -> None:
+        self._helper = Helper(kind)
+
+    def version(self) -> str:
+        """The package's version there."""
+        import tilewright
+
+        return tilewright.__version__
+
+    def pid(self) -> int:
+        """The actor's process."""
+        return os.getpid()
+
+    def work(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        """Serve one request."""
+        return self._helper.call(request, GRACE_S)
+
+
+class RayPool(QueuedPool):
+    """Builders and runners as Ray actors.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of a running cluster. Without one, a Ray that this process has started is used, else a
+        small local one is started, and stopped by `close`.
+    n_builders, n_runners : int
+        Actors of each kind.
+    resource : str, optional
+        The custom resource that a machine for runners offers; by default
+        ``measure:<cpu>`` on a cluster, none on a local Ray.
+
+    Raises
+    ------
+    MeasureError
+        If the cluster cannot be reached, offers no such resource, or runs another version.
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        *,
+        n_builders: int | None = None,
+        n_runners: int = 1,
+        resource: str | None = None,
+        build_timeout_s: float = 20.0,
+        run_timeout_s: float = 10.0,
+        builder: str = DEFAULT_BUILDER,
+    ) -> None:
+        super().__init__(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s, builder=builder)
+        import ray
+
+        self._ray = ray
+        self._owns = False
+        self._connect(address)
+        if resource and not ray.cluster_resources().get(resource):
+            have = sorted(k for k in ray.cluster_resources() if k.startswith("measure:"))
+            raise MeasureError(f"RayPool: no machine offers the resource {resource!r}; there are {have}")
+        self._resource = resource
+        cores = len(os.sched_getaffinity(0))
+        kinds = ["run"] * n_runners + ["build"] * (n_builders or cores)
+        self.slots = [Slot(k, self._actor(k)) for k in kinds]
+        self._futures: dict[Any, Slot] = {}
+        self._check_versions()
+
+    def _connect(self, address: str | None) -> None:
+        ray = self._ray
+        if ray.is_initialized():
+            return
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        try:
+            if address:
+                ray.init(address=address, **quiet)
+                return
+            ray.init(
+                include_dashboard=False,
+                num_cpus=len(os.sched_getaffinity(0)),
+                object_store_memory=100_000_000,
+                _temp_dir=tempfile.mkdtemp(prefix="tw", dir="/tmp"),
+                **quiet,
+            )
+            self._owns = True
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise MeasureError(f"RayPool: cannot reach Ray at {address or 'this machine'}: {error}") from None
+
+    def _actor(self, kind: str) -> Any:
+        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+        if kind == "run" and self._resource:
+            options["resources"] = {self._resource: 1}
+        return self._ray.remote(**options)(_Worker).remote(kind)
+
+    def _check_versions(self) -> None:
+        import tilewright
+
+        for slot in self.slots:
+            found = self._ray.get(slot.worker.version.remote(), timeout=120)
+            if found != tilewright.__version__:
+                raise MeasureError(
+                    f"RayPool: a worker runs tilewright {found}, this is {tilewright.__version__}; install the same on all nodes"
+                )
+
+    def _send(self, slot: Slot, request: dict[str, Any]) -> None:
+        self._futures[slot.worker.work.remote(request)] = slot
+
+    def _wait(self, timeout_s: float) -> list[tuple[Slot, dict[str, Any] | None]]:
+        if not self._futures:
+            return []
+        done, _ = self._ray.wait(list(self._futures), num_returns=1, timeout=timeout_s)
+        out: list[tuple[Slot, dict[str, Any] | None]] = []
+        for future in done:
+            slot = self._futures.pop(future)
+            try:
+                out.append((slot, self._ray.get(future)))
+            except self._ray.exceptions.RayError:
+                out.append((slot, None))
+        return out
+
+    def _replace(self, slot: Slot) -> None:
+        for future in [f for f, s in self._futures.items() if s is slot]:
+            del self._futures[future]
+        self._ray.kill(slot.worker)
+        slot.worker = self._actor(slot.kind)
+
+    def close(self) -> None:
+        for slot in self.slots:
+            self._ray.kill(slot.worker)
+        self.slots = []
+        self._futures = {}
+        self._to_build.clear()
+        self._to_run.clear()
+        if self._owns:
+            self._ray.shutdown()
+            self._owns = False

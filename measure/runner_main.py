@@ -1,0 +1,143 @@
+"""The runner process: loads candidates, checks them, times them, each in a child that may crash."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import socket
+import sys
+import time
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codegen.kernel import KernelObject
+from tilewright.measure.guarded import Guarded
+from tilewright.measure.inputs import make_inputs
+from tilewright.measure.outcome import Status
+from tilewright.measure.process import bind_to_parent, run_child
+from tilewright.measure.timing import Protocol, ReferenceKernel, race, repeat
+from tilewright.measure.tolerance import compare, tolerance
+from tilewright.measure.wire import receive, send
+from tilewright.runtime.kernel import LoadedKernel, pointer_array
+from tilewright.schedule.program import Role
+from tilewright.tensor.evaluate import evaluate
+from tilewright.tensor.workload import Workload
+
+__all__ = ["main"]
+
+KEPT = 3  # workloads whose data stays in memory
+
+
+class _Data:
+    """Inputs (read-only), poisoned outputs and the right results of one workload."""
+
+    def __init__(self, workload: Workload) -> None:
+        arrays = make_inputs(workload)
+        self.expected: list[NDArray[Any]] = evaluate(workload, arrays, precision="double")
+        self.rtol = tolerance(workload)
+        self.inputs = [Guarded(a.shape, a.dtype, shared=False) for a in arrays]
+        for g, a in zip(self.inputs, arrays):
+            g.array[...] = a
+            g.freeze()
+        self.outputs = [Guarded(o.shape, o.dtype.numpy, shared=True) for o in workload.outputs]
+
+    def problem(self) -> str | None:
+        """What is wrong with the outputs, or None."""
+        for n, (g, e) in enumerate(zip(self.outputs, self.expected)):
+            if not g.band_intact():
+                return f"output {n}: bytes beside the array were overwritten"
+            found = compare(g.array, e, self.rtol)
+            if found:
+                return f"output {n}: {found}"
+        return None
+
+    def close(self) -> None:
+        for g in (*self.inputs, *self.outputs):
+            g.array = np.empty(0)
+            g.close()
+
+
+def _measure(sock: socket.socket, data: _Data, kernel: KernelObject, request: dict[str, Any], reference: ReferenceKernel) -> None:
+    """In the child: run once, let the parent check, time, let it check again."""
+    loaded = LoadedKernel(kernel)
+    inputs = iter(data.inputs)
+    outputs = iter(data.outputs)
+    arrays = [next(outputs if p.role is Role.OUTPUT else inputs).array for p in kernel.params]
+    constants = [a for p, a in zip(kernel.params, arrays) if p.role is Role.CONST]
+    packed = loaded.prepack(constants)
+    args = pointer_array([a.ctypes.data for a in (*arrays, *packed)])
+    runtime = loaded.pool.pointer
+
+    def once(n: int) -> float:
+        return repeat(loaded.address, args, loaded.workspace.ctypes.data, runtime, n)
+
+    once(1)
+    send(sock, ("step", "ran"))
+    if not receive(sock):
+        return
+    samples, references = race(once, reference, request["best"], Protocol())
+    send(sock, ("step", "timed"))
+    if receive(sock):
+        send(sock, ("end", {"seconds": samples, "reference_seconds": references}))
+
+
+def _serve(request: dict[str, Any], data: _Data, reference: ReferenceKernel, sock: socket.socket) -> dict[str, Any]:
+    for g in data.outputs:
+        g.poison()
+    wrong: list[str] = []
+
+    def check(step: str, _: socket.socket) -> bool:
+        problem = data.problem()
+        if problem:
+            wrong.append(problem if step == "ran" else f"after repeated runs: {problem}")
+        return not problem
+
+    ending = run_child(
+        lambda s: _measure(s, data, request["kernel"], request, reference), request["timeout_s"], sock, on_message=check
+    )
+    if wrong:
+        return {"status": Status.WRONG, "message": wrong[0]}
+    if ending.message is not None:
+        samples, references = ending.message["seconds"], ending.message["reference_seconds"]
+        value = min(samples) / min(references) * reference.seconds
+        return {"status": Status.OK, "value": value, **ending.message}
+    if ending.reason == "timeout":
+        return {"status": Status.RUN_TIMEOUT, "message": f"ran over {request['timeout_s']:g} s"}
+    return {"status": Status.RUN_CRASH, "message": ": ".join(x for x in (ending.reason, ending.stderr) if x)}
+
+
+def main(fd: int) -> None:
+    """Serve requests until the owner closes the socket."""
+    sock = socket.socket(fileno=fd)
+    bind_to_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    reference = ReferenceKernel()
+    gc.collect()
+    gc.freeze()
+    send(sock, "ready")
+    kept: OrderedDict[str, _Data] = OrderedDict()
+    while True:
+        try:
+            request = receive(sock)
+        except (EOFError, ConnectionError):
+            return
+        start = time.perf_counter()
+        key = request["workload"].key
+        try:
+            if key not in kept:
+                kept[key] = _Data(request["workload"])
+            kept.move_to_end(key)
+            while len(kept) > KEPT:
+                kept.popitem(last=False)[1].close()
+            answer = _serve(request, kept[key], reference, sock)
+        except MemoryError as error:
+            answer = {"status": Status.RUN_CRASH, "message": f"the runner has too little memory: {error}"}
+        answer["run_s"] = time.perf_counter() - start
+        send(sock, answer)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,112 @@
+"""Paired, raced timing.
+
+The noise of real machines is drift in phases of seconds, which repeating a kernel does not remove.
+Every sample is therefore followed by a run of a fixed reference kernel, and the ratio counts.
+Two samples reject a candidate that is far behind the best; others get more, until the spread is small.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewright.codegen.build import build_program
+from tilewright.codegen.target import Target
+from tilewright.runtime.kernel import LoadedKernel, pointer_array
+from tilewright.runtime.threads import pool_code
+from tilewright.schedule.schedule import Schedule
+from tilewright.tensor import Workload, te
+
+__all__ = ["Protocol", "ReferenceKernel", "race", "repeat"]
+
+_REPEAT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The numbers of the protocol."""
+
+    sample_s: float = 1e-3
+    reference_s: float = 3e-4
+    first: int = 3
+    most: int = 9
+    behind: float = 1.5
+    spread: float = 0.02
+    max_repeats: int = 10_000
+
+
+def repeat(address: int, args: Any, workspace: int, runtime: int, n: int) -> float:
+    """Seconds of one call, from `n` calls in native code."""
+    call = _REPEAT(pool_code()["tw_repeat"])
+    start = time.perf_counter()
+    call(address, args, workspace, runtime, n)
+    return (time.perf_counter() - start) / n
+
+
+class ReferenceKernel:
+    """A fixed matrix product of one thread, about a tenth of a millisecond."""
+
+    def __init__(self) -> None:
+        n = 128
+        a, b = te.placeholder((n, n), name="a"), te.placeholder((n, n), name="b")
+        k = te.reduce_axis(n, "k")
+        workload = Workload.of(te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], k), name="c"))
+        schedule = Schedule(workload)
+        target = Target.host(1)
+        lanes = target.vector_bits // 32
+        j0, j1 = schedule.split("j", [lanes])
+        schedule.reorder("i", j0, "k", j1)
+        schedule.vectorize(j1)
+        self._kernel = LoadedKernel(build_program(schedule.program, target)[0])
+        rng = np.random.default_rng(0)
+        self._arrays = [rng.standard_normal((n, n)).astype(np.float32) for _ in range(3)]
+        self._args = pointer_array([x.ctypes.data for x in self._arrays])
+        self._runtime = self._kernel.pool.pointer
+        once = min(self.sample(4) for _ in range(5))
+        self.n = max(1, round(Protocol.reference_s / once))
+        self.seconds = float(np.median([self.sample(self.n) for _ in range(7)]))
+
+    def sample(self, n: int | None = None) -> float:
+        """Seconds of one call now."""
+        return repeat(self._kernel.address, self._args, self._kernel.workspace.ctypes.data, self._runtime, n or self.n)
+
+
+def race(
+    once: Callable[[int], float], reference: ReferenceKernel, best: float, protocol: Protocol
+) -> tuple[list[float], list[float]]:
+    """Take paired samples of a kernel.
+
+    Parameters
+    ----------
+    once : callable
+        Runs the kernel that many times; returns seconds of one call.
+    best : float
+        The best value so far, in seconds at the reference's usual speed; infinite if none.
+
+    Returns
+    -------
+    Samples of the kernel and of the reference.
+    """
+    warm = once(1)
+    n = int(min(protocol.max_repeats, max(1, protocol.sample_s / max(warm, 1e-9))))
+    samples: list[float] = []
+    references: list[float] = []
+    while len(samples) < protocol.most:
+        samples.append(once(n))
+        references.append(reference.sample())
+        if len(samples) < min(2, protocol.first):
+            continue
+        value = min(samples) / min(references) * reference.seconds
+        if value > protocol.behind * best:
+            break
+        if len(samples) >= protocol.first:
+            ratios = np.array(samples) / np.array(references)
+            q25, q50, q75 = np.quantile(ratios, [0.25, 0.5, 0.75])
+            if 1.96 * 1.253 * (q75 - q25) / (1.349 * np.sqrt(len(ratios)) * q50) < protocol.spread:
+                break
+    return samples, references

@@ -1,0 +1,56 @@
+"""How far a kernel's output may lie from the reference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.tensor.dtype import DType
+from tilewright.tensor.workload import Workload
+
+__all__ = ["compare", "tolerance"]
+
+_EPS = {DType.FLOAT64: 2.0**-52, DType.FLOAT32: 2.0**-23, DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-7}
+
+
+def tolerance(workload: Workload) -> float:
+    """Relative tolerance of a workload's float outputs: 16 eps * sqrt(longest reduction).
+
+    Rounding errors of a sum in any order grow like the square root of its length (Higham,
+    Accuracy and Stability of Numerical Algorithms, section 4.2).
+    """
+    length, eps = 1, 0.0
+    for stage in workload.stages:
+        n = 1
+        for _, extent in stage.reduce_axes:
+            n *= extent
+        length = max(length, n)
+        eps = max(eps, _EPS.get(stage.dtype, 0.0))
+    return 16 * eps * math.sqrt(length)
+
+
+def compare(found: NDArray[Any], expected: NDArray[Any], rtol: float) -> str | None:
+    """None if the arrays agree, else where and by how much they differ."""
+    if not np.issubdtype(expected.dtype, np.floating):
+        bad = found != expected
+        if not bad.any():
+            return None
+        where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        at = [int(i) for i in where]
+        return f"{int(bad.sum())} of {bad.size} elements differ, first at {at}: {found[where]} instead of {expected[where]}"
+    wide = found.astype(np.float64)
+    scale = np.sqrt(np.mean(np.square(expected[np.isfinite(expected)]))) if expected.size else 0.0
+    with np.errstate(invalid="ignore"):
+        gap = np.abs(wide - expected)
+        bad = ~((gap <= rtol * (np.abs(expected) + scale)) | (wide == expected) | (np.isnan(wide) & np.isnan(expected)))
+    if not bad.any():
+        return None
+    where = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    at = [int(i) for i in where]
+    return (
+        f"{int(bad.sum())} of {bad.size} elements are off by more than {rtol:.1e}, first at {at}: "
+        f"{wide[where]:.7g} instead of {expected[where]:.7g}"
+    )

@@ -1,0 +1,106 @@
+"""Compile a model with what a log knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from tilewright.errors import RecordError, TilewrightError
+
+if TYPE_CHECKING:
+    import onnx
+
+    from tilewright.codegen.target import Target
+    from tilewright.graph import CompiledModel, FusedGraph
+    from tilewright.records import RecordStore
+    from tilewright.schedule.trace import Trace
+    from tilewright.tensor import Workload
+
+__all__ = ["Model", "compile", "fused_graph"]
+
+Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
+
+
+def compile(
+    model: Model,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    records: RecordStore | str | os.PathLike[str] | None = None,
+    target: Target | None = None,
+    require_tuned: bool = False,
+) -> CompiledModel:
+    """Compile a model; each kernel gets the best schedule that the log has for it, else the default one.
+
+    Parameters
+    ----------
+    model : path or ModelProto
+        An ONNX model.
+    shapes : mapping, optional
+        Shapes of inputs that are open in the model.
+    records : RecordStore or path, optional
+        The log. It must exist.
+    target : Target, optional
+        This machine by default. Only records of this target are used.
+    require_tuned : bool
+        Refuse to use a default schedule.
+
+    Returns
+    -------
+    CompiledModel
+        Its `summary` says how many kernels are tuned and how many default.
+
+    Raises
+    ------
+    TilewrightError
+        If the model cannot be compiled, or `require_tuned` and a kernel has no record.
+    """
+    from tilewright.graph import compile_graph
+
+    target = target or default_target()
+    store = _existing_log(records)
+    missing: list[str] = []
+
+    def lookup(workload: Workload) -> Trace | None:
+        best = store.best(workload.key, target.fingerprint) if store is not None else None
+        if best is None:
+            missing.append(workload.name)
+            return None
+        return best.trace
+
+    fused = fused_graph(model, shapes)
+    if require_tuned:
+        for workload in fused.workloads():
+            lookup(workload)
+        if missing:
+            names = ", ".join(dict.fromkeys(missing))
+            raise TilewrightError(
+                f"compile(require_tuned=True): no record on {target.fingerprint} for {names}; tune these first"
+            )
+    return compile_graph(fused, target, lookup)
+
+
+def fused_graph(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> FusedGraph:
+    """Read a model, simplify it, and group its operators into workloads."""
+    from tilewright.graph import fuse, load_onnx, simplify
+
+    found = {name: tuple(dims) for name, dims in (shapes or {}).items()}
+    return fuse(simplify(load_onnx(model, found)))
+
+
+def default_target() -> Target:
+    """This machine, with the threads that the settings give."""
+    from tilewright.codegen.target import Target
+    from tilewright.settings import settings
+
+    return Target.host(settings().n_threads)
+
+
+def _existing_log(records: RecordStore | str | os.PathLike[str] | None) -> RecordStore | None:
+    from tilewright.records import RecordStore
+
+    if records is None or isinstance(records, RecordStore):
+        return records
+    if not os.path.isfile(records):
+        raise RecordError(f"compile(records={os.fspath(records)!r}): no such log; `tune` writes one")
+    return RecordStore(records)
