@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import configparser
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,18 @@ import tilewright
 ROOT = Path(__file__).resolve().parents[1]
 FACE = ROOT / "src" / "tilewright"
 FOLDERS = sorted(p.parent.name for p in ROOT.glob("*/__init__.py"))
-HEAVY = ("numpy", "onnx", "onnxruntime", "pandas", "ray", "sklearn", "xgboost", "llvmlite", "matplotlib", "rich")
+HEAVY = (
+    "numpy",
+    "onnx",
+    "onnxruntime",
+    "pandas",
+    "ray",
+    "sklearn",
+    "xgboost",
+    "llvmlite",
+    "matplotlib",
+    "rich",
+)
 
 MAY_IMPORT = {
     "tensor": set(),
@@ -69,8 +81,11 @@ def run_python(code: str) -> str:
 
 
 def test_setup_lists_exactly_the_packages_that_exist() -> None:
-    inside = {p.parent.name for p in FACE.glob("*/__init__.py")}
-    assert sorted(packages()) == sorted(["tilewright", *(f"tilewright.{name}" for name in inside)])
+    found = {"tilewright"}
+    for folder, _, files in os.walk(FACE, followlinks=True):
+        if "__init__.py" in files:
+            found.add(".".join(("tilewright", *Path(folder).relative_to(FACE).parts)))
+    assert sorted(packages()) == sorted(found)
 
 
 def test_every_folder_has_a_relative_link_in_the_face() -> None:
@@ -110,7 +125,8 @@ def test_only_settings_reads_the_environment() -> None:
             reads = [
                 node
                 for node in ast.walk(ast.parse(path.read_text()))
-                if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
+                if isinstance(node, ast.Attribute)
+                and node.attr in ("environ", "getenv", "environb")
             ]
             assert not reads or path.name == "settings.py", path.relative_to(ROOT)
 

@@ -23,7 +23,9 @@ def test_the_environment_is_read_at_every_call(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("value", ["yes", "-1", "6", "1.5"])
-def test_a_value_out_of_range_is_refused_with_the_range(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_a_value_out_of_range_is_refused_with_the_range(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
     monkeypatch.setenv("TILEWRIGHT_DEBUG", value)
     message = f"TILEWRIGHT_DEBUG={value}: must be a whole number from 0 to 5; unset it for 0"
     with pytest.raises(TilewrightError) as error:

@@ -44,9 +44,7 @@ def operator_contenders(
 
     workload = op.workload
     rng = np.random.default_rng(seed)
-    arrays = {
-        t.name: rng.standard_normal(t.shape).astype(t.dtype.numpy) for t in workload.inputs
-    }
+    arrays = {t.name: rng.standard_normal(t.shape).astype(t.dtype.numpy) for t in workload.inputs}
     values = list(arrays.values())
     contenders = [Contender("default", kernel_call(build_default(workload, target), values))]
     notes: list[str] = []
@@ -69,7 +67,9 @@ def operator_contenders(
         contenders.append(Contender("numpy", lambda: [peer(*values)]))
     else:
         notes.append("NumPy has no fast form of this operator")
-    notes.append(f"{workload.flops / 1e9:.3g} GFLOP a call, {target.n_threads} threads, {target.fingerprint}")
+    notes.append(
+        f"{workload.flops / 1e9:.3g} GFLOP a call, {target.n_threads} threads, {target.fingerprint}"
+    )
     return contenders, "\n".join(notes)
 
 
@@ -111,11 +111,17 @@ def kernel_call(kernel: KernelObject, arrays: Sequence[Array]) -> Callable[[], l
     loaded = load(kernel)
     inputs = [p for p in kernel.params if p.role is not Role.OUTPUT]
     ready = [checked(p, a) for p, a in zip(inputs, arrays)]
-    outputs = [aligned_empty(p.shape, p.dtype.numpy) for p in kernel.params if p.role is Role.OUTPUT]
+    outputs = [
+        aligned_empty(p.shape, p.dtype.numpy) for p in kernel.params if p.role is Role.OUTPUT
+    ]
     packed = loaded.prepack([a for p, a in zip(inputs, ready) if p.role is Role.CONST])
     keep = (*ready, *outputs, *packed)
     args = pointer_array([a.ctypes.data for a in keep])
-    entry, workspace, pool = ENTRY(loaded.address), loaded.workspace.ctypes.data, loaded.pool.pointer
+    entry, workspace, pool = (
+        ENTRY(loaded.address),
+        loaded.workspace.ctypes.data,
+        loaded.pool.pointer,
+    )
 
     def call(_alive: object = (loaded, keep)) -> list[Array]:
         entry(args, workspace, pool)

@@ -102,5 +102,7 @@ def _existing_log(records: RecordStore | str | os.PathLike[str] | None) -> Recor
     if records is None or isinstance(records, RecordStore):
         return records
     if not os.path.isfile(records):
-        raise RecordError(f"compile(records={os.fspath(records)!r}): no such log; `tune` writes one")
+        raise RecordError(
+            f"compile(records={os.fspath(records)!r}): no such log; `tune` writes one"
+        )
     return RecordStore(records)

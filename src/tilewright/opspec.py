@@ -215,7 +215,10 @@ _ANY = (1, 2, 3, 4)
 OPERATORS: Mapping[str, Operator] = {
     "matmul": Operator("matmul:[B x]MxNxK[,const]", ((3, 4),), ("const",), _matmul),
     "conv2d": Operator(
-        "conv2d:NxCxHxW,OxIxKHxKW[,s=STRIDE][,p=PAD][,g=GROUPS]", ((4,), (4,)), ("s", "p", "g"), _conv2d
+        "conv2d:NxCxHxW,OxIxKHxKW[,s=STRIDE][,p=PAD][,g=GROUPS]",
+        ((4,), (4,)),
+        ("s", "p", "g"),
+        _conv2d,
     ),
     "softmax": Operator("softmax:DIMS", (_ANY,), (), _softmax),
     "layer_norm": Operator("layer_norm:DIMS", (_ANY,), (), _layer_norm),

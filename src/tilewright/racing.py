@@ -81,7 +81,9 @@ def race(
         raise TilewrightError("race([]): no contenders; give one or more")
     names = [c.name for c in contenders]
     if reference is not None and reference not in names:
-        raise TilewrightError(f"race(reference={reference!r}): no such contender; there are {names}")
+        raise TilewrightError(
+            f"race(reference={reference!r}): no such contender; there are {names}"
+        )
     outputs = {c.name: [np.array(a) for a in c.call()] for c in contenders}
     calls = {c.name: _calls(c, sample_s) for c in contenders}
     samples: dict[str, list[float]] = {name: [] for name in names}
@@ -92,9 +94,7 @@ def race(
             samples[c.name].append(_time(c, calls[c.name]))
     base = reference or names[-1]
     return [
-        Result(
-            n, tuple(samples[n]), None if n == base else difference(outputs[n], outputs[base])
-        )
+        Result(n, tuple(samples[n]), None if n == base else difference(outputs[n], outputs[base]))
         for n in names
     ]
 
@@ -113,7 +113,9 @@ def difference(
             continue
         x, y = a.astype(np.float64), b.astype(np.float64)
         gap = float(np.max(np.abs(x - y)))
-        worst = max(worst, gap / max(float(np.max(np.abs(y))), 1e-30)) if gap == gap else float("inf")
+        worst = (
+            max(worst, gap / max(float(np.max(np.abs(y))), 1e-30)) if gap == gap else float("inf")
+        )
     return worst
 
 

@@ -62,5 +62,7 @@ def _integer(name: str, default: int, least: int, most: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or not least <= int(text) <= most:
-        raise TilewrightError(f"{name}={text}: must be a whole number from {least} to {most}; unset it for {default}")
+        raise TilewrightError(
+            f"{name}={text}: must be a whole number from {least} to {most}; unset it for {default}"
+        )
     return int(text)

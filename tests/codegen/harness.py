@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tilewright.codegen.kernel import KernelObject
 from tilewright.schedule.program import Role
 
-N_THREADS = 3
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _SHARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -23,11 +22,9 @@ _loaded: list[Any] = []
 @_FOR
 def _serial_for(runtime: int, function: int, context: int, n: int) -> None:
     share = _SHARE(function)
-    for t in range(N_THREADS):
-        share(context, n * t // N_THREADS, n * (t + 1) // N_THREADS, t)
-
-
-_runtime = (ctypes.c_int64 * 2)(ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, N_THREADS)
+    threads = ctypes.c_int64.from_address(runtime + 8).value
+    for t in range(threads):
+        share(context, n * t // threads, n * (t + 1) // threads, t)
 
 
 def link(code: bytes, symbols: Sequence[str]) -> Any:
@@ -58,9 +55,10 @@ def run(kernel: KernelObject, arrays: Sequence[NDArray[Any]]) -> list[NDArray[An
             buffers.append(np.ascontiguousarray(next(inputs), dtype=p.dtype.numpy))
     buffers += [np.full(p.n_bytes + 1024, 255, np.uint8) for p in kernel.packed]
     workspace = np.full(kernel.workspace_bytes + 64, 255, np.uint8)
+    runtime = (ctypes.c_int64 * 2)(ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, kernel.n_threads)
     args = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
     base = workspace.ctypes.data + (-workspace.ctypes.data) % 64
     if kernel.packed:
-        _ENTRY(tracker["tw_prepack"])(args, base, _runtime)
-    _ENTRY(tracker[kernel.symbol])(args, base, _runtime)
+        _ENTRY(tracker["tw_prepack"])(args, base, runtime)
+    _ENTRY(tracker[kernel.symbol])(args, base, runtime)
     return outputs

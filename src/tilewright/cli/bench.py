@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilewright.cli.common import console, host, model_argument, seconds_text, subject
+from tilewright.cli.common import add_row, console, host, model_argument, seconds_text, subject
 from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:
@@ -25,10 +25,23 @@ TOLERANCE = 1e-4
 @click.command()
 @model_argument
 @click.option("--records", type=click.Path(dir_okay=False), help="The log with tuned schedules.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of every contender; all cores by default.")
-@click.option("--runs", type=click.IntRange(1), default=20, show_default=True, help="Samples of each contender.")
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of every contender; all cores by default."
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Samples of each contender.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the inputs.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False), help="Write the figures to this file too.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False),
+    help="Write the figures to this file too.",
+)
 def bench(
     model: str | None,
     op: str | None,
@@ -59,7 +72,14 @@ def bench(
         results = race(contenders, rounds=runs, reference=reference)
     _print(results, reference, note)
     if json_file:
-        _write(Path(json_file), results, reference, op or str(model), target.n_threads, target.fingerprint)
+        _write(
+            Path(json_file),
+            results,
+            reference,
+            op or str(model),
+            target.n_threads,
+            target.fingerprint,
+        )
     wrong = [r.name for r in results if r.difference is not None and not r.difference <= TOLERANCE]
     if wrong:
         raise TilewrightError(
@@ -71,9 +91,12 @@ def _print(results: Sequence[Result], reference: str, note: str) -> None:
     from rich.table import Table
 
     base = results[0]
-    table = Table("", "median", "spread", f"speed against {base.name}", f"difference from {reference}")
+    table = Table(
+        "", "median", "spread", f"speed against {base.name}", f"difference from {reference}"
+    )
     for r in results:
-        table.add_row(
+        add_row(
+            table,
             r.name,
             seconds_text(r.median_s),
             f"{r.spread:.1%}" if r.spread == r.spread else "-",
@@ -100,5 +123,11 @@ def _write(
         }
         for r in results
     ]
-    figures = {"subject": name, "target": target, "threads": n_threads, "reference": reference, "results": rows}
+    figures = {
+        "subject": name,
+        "target": target,
+        "threads": n_threads,
+        "reference": reference,
+        "results": rows,
+    }
     path.write_text(json.dumps(figures, indent=1) + "\n")

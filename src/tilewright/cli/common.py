@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tilewright.errors import TilewrightError
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from tilewright.codegen.target import Target
     from tilewright.opspec import OpSpec
 
 __all__ = [
-    "console", "duration", "duration_text", "host", "model_argument", "pair", "seconds_text", "shape", "subject",
+    "add_row", "console", "duration", "duration_text", "host", "model_argument", "pair", "seconds_text", "shape", "subject",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: str) -> float:
@@ -31,10 +32,12 @@ def duration(text: str) -> float:
     >>> duration("10min")
     600.0
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text)
-    if not found or found[2] not in _UNITS or not float(found[1]):
-        raise click.BadParameter(f"{text!r} is no length of time; write 90s, 10min or 1.5h")
-    return float(found[1]) * _UNITS[found[2]]
+    from tilewright.tuning import seconds_of
+
+    try:
+        return seconds_of(text)
+    except TilewrightError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -106,6 +109,13 @@ def console(*, stderr: bool = False) -> Console:
 
     out = Console(stderr=stderr, highlight=False)
     return out if out.is_terminal else Console(stderr=stderr, highlight=False, width=160)
+
+
+def add_row(table: Table, *cells: object) -> None:
+    """Add a row of plain text, in which brackets are no markup."""
+    from rich.text import Text
+
+    table.add_row(*(Text(str(c)) for c in cells))
 
 
 def seconds_text(seconds: float) -> str:

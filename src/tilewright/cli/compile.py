@@ -12,13 +12,19 @@ __all__ = ["compile_"]
 @click.command("compile")
 @click.argument("model", type=click.Path(dir_okay=False))
 @click.option("--records", type=click.Path(dir_okay=False), help="The log to replay.")
-@click.option("--require-tuned", is_flag=True, help="Fail if a kernel has no record for this machine.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default.")
+@click.option(
+    "--require-tuned", is_flag=True, help="Fail if a kernel has no record for this machine."
+)
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default."
+)
 @click.option(
     "--shape", "shapes", type=shape, metavar="NAME=DIMS", multiple=True,
     help="Shape of a model input that is open in the file, such as x=1,3,48,192.",
 )  # fmt: skip
-@click.option("-o", "--output", required=True, type=click.Path(dir_okay=False), help="The compiled model.")
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False), help="The compiled model."
+)
 def compile_(
     model: str,
     records: str | None,

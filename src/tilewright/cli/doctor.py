@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tilewright.cli.common import console, host
+from tilewright.cli.common import add_row, console, host
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,7 +26,9 @@ OPTIONAL = {
 
 
 @click.command()
-@click.option("--threads", type=click.IntRange(1), help="Threads of the target; all cores by default.")
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of the target; all cores by default."
+)
 def doctor(threads: int | None) -> None:
     """Say what the target is, what it reaches at most, which pools work, which packages are there."""
     target = host(threads)
@@ -44,14 +46,14 @@ def _two_columns(title: str) -> Table:
 
 def _target(target: Target) -> Table:
     table = _two_columns("target")
-    table.add_row("fingerprint", target.fingerprint)
-    table.add_row("cpu", f"{target.cpu} ({target.triple})")
-    table.add_row("threads", str(target.n_threads))
-    table.add_row("vectors", f"{target.vector_bits} bits, {target.n_registers} registers")
+    add_row(table, "fingerprint", target.fingerprint)
+    add_row(table, "cpu", f"{target.cpu} ({target.triple})")
+    add_row(table, "threads", str(target.n_threads))
+    add_row(table, "vectors", f"{target.vector_bits} bits, {target.n_registers} registers")
     sizes = (target.l1_bytes, target.l2_bytes, target.l3_bytes)
-    table.add_row("caches L1, L2, L3", ", ".join(f"{n // 1024:,} KiB" for n in sizes))
-    table.add_row("assumed peak of a core", f"{target.peak_gflops:.0f} GFLOP/s")
-    table.add_row("assumed bandwidth", f"{target.bandwidth_gbs:.0f} GB/s")
+    add_row(table, "caches L1, L2, L3", ", ".join(f"{n // 1024:,} KiB" for n in sizes))
+    add_row(table, "assumed peak of a core", f"{target.peak_gflops:.0f} GFLOP/s")
+    add_row(table, "assumed bandwidth", f"{target.bandwidth_gbs:.0f} GB/s")
     return table
 
 
@@ -62,20 +64,30 @@ def _speed(target: Target) -> Table:
     for n in sorted({1, target.n_threads}):
         found = probe(target.vector_bits, n)
         cores = "1 thread" if n == 1 else f"{n} threads"
-        table.add_row(f"FMA peak, {cores}", f"{found.peak_gflops:.1f} GFLOP/s (float32, generated kernel)")
-        table.add_row(f"copy, {cores}", f"{found.copy_gbs:.1f} GB/s (read + written, estimate by NumPy)")
+        add_row(
+            table,
+            f"FMA peak, {cores}",
+            f"{found.peak_gflops:.1f} GFLOP/s (float32, generated kernel)",
+        )
+        add_row(
+            table,
+            f"copy, {cores}",
+            f"{found.copy_gbs:.1f} GB/s (read + written, estimate by NumPy)",
+        )
     return table
 
 
 def _packages() -> Table:
     table = _two_columns("software")
-    table.add_row("python", f"{platform.python_version()} on {platform.platform()}")
+    add_row(table, "python", f"{platform.python_version()} on {platform.platform()}")
     for name in ("tilewright", *NEEDED):
-        table.add_row(name, _version(name) or "missing: reinstall tilewright")
+        add_row(table, name, _version(name) or "missing: reinstall tilewright")
     for name, use in OPTIONAL.items():
-        table.add_row(name, _version(name) or f"not installed; for {use}")
-    table.add_row("pool local", "available (default)")
-    table.add_row("pool ray", f"available (ray {_version('ray')})" if _version("ray") else "needs ray")
+        add_row(table, name, _version(name) or f"not installed; for {use}")
+    add_row(table, "pool local", "available (default)")
+    add_row(
+        table, "pool ray", f"available (ray {_version('ray')})" if _version("ray") else "needs ray"
+    )
     return table
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tilewright.cli.common import console, seconds_text
+from tilewright.cli.common import add_row, console, seconds_text
 
 if TYPE_CHECKING:
     from tilewright.records import Record, RecordStore
@@ -45,13 +45,20 @@ def show(file: str, everything: bool, trace: bool) -> None:
         table = Table("workload", "trial", "stage", "status", "time", "knobs", "message")
         for r in log:
             knobs = " ".join(f"{k}={v}" for k, v in r.knobs)
-            table.add_row(
-                r.name, str(r.trial), r.stage.value, r.status, seconds_text(r.value), knobs, r.message
+            add_row(
+                table,
+                r.name,
+                str(r.trial),
+                r.stage.value,
+                r.status,
+                seconds_text(r.value),
+                knobs,
+                r.message,
             )
     else:
         table = Table("workload", "target", "trials", "failed", "default", "best", "speed-up")
         for workload, target in dict.fromkeys(r.task_key for r in log):
-            table.add_row(*_summary(log, workload, target))
+            add_row(table, *_summary(log, workload, target))
     out.print(table)
     if trace:
         for workload, target in dict.fromkeys(r.task_key for r in log):
@@ -85,7 +92,9 @@ def _trials(found: tuple[Record, ...]) -> int:
 
 @records.command()
 @click.argument("sources", nargs=-1, required=True, type=FILE)
-@click.option("-o", "--output", required=True, type=FILE, help="The log to add to; made if missing.")
+@click.option(
+    "-o", "--output", required=True, type=FILE, help="The log to add to; made if missing."
+)
 def merge(sources: tuple[str, ...], output: str) -> None:
     """Add to a log the records of SOURCES that it lacks."""
     from tilewright.records import merge as merge_logs

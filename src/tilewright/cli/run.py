@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from tilewright.cli.common import console, host, pair, seconds_text, shape
+from tilewright.cli.common import add_row, console, host, pair, seconds_text, shape
 from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:
@@ -24,9 +24,15 @@ __all__ = ["run"]
     "--input", "inputs", type=pair, metavar="NAME=FILE.npy", multiple=True,
     help="An input; those that are not given are random.",
 )  # fmt: skip
-@click.option("--output", type=click.Path(dir_okay=False), help="Write the outputs to this .npz file.")
-@click.option("--records", type=click.Path(dir_okay=False), help="The log to replay; for ONNX files.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False), help="Write the outputs to this .npz file."
+)
+@click.option(
+    "--records", type=click.Path(dir_okay=False), help="The log to replay; for ONNX files."
+)
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default."
+)
 @click.option(
     "--shape", "shapes", type=shape, metavar="NAME=DIMS", multiple=True,
     help="Shape of an open model input, such as x=1,3,48,192; for ONNX files.",
@@ -71,7 +77,9 @@ def _load(
         log = open_log(records) if records else None
         return compile(model, shapes=dict(shapes), records=log, target=host(threads))
     if records or shapes:
-        raise click.UsageError("--records and --shape belong to ONNX models; a compiled model has them fixed")
+        raise click.UsageError(
+            "--records and --shape belong to ONNX models; a compiled model has them fixed"
+        )
     return CompiledModel.load(model, n_threads=threads)
 
 
@@ -79,9 +87,13 @@ def _array(file: str) -> np.ndarray[Any, Any]:
     try:
         array = np.load(file, allow_pickle=False)
     except ValueError as error:
-        raise TilewrightError(f"run(--input {file}): {error}; save an array with numpy.save") from None
+        raise TilewrightError(
+            f"run(--input {file}): {error}; save an array with numpy.save"
+        ) from None
     if not isinstance(array, np.ndarray):
-        raise TilewrightError(f"run(--input {file}): several arrays in one file; save one with numpy.save")
+        raise TilewrightError(
+            f"run(--input {file}): several arrays in one file; save one with numpy.save"
+        )
     return array
 
 
@@ -92,5 +104,5 @@ def _describe(outputs: dict[str, np.ndarray[Any, Any]]) -> None:
     for name, array in outputs.items():
         numbers = (array.min(), array.mean(), array.max()) if array.size else ()
         dims = "x".join(map(str, array.shape))
-        table.add_row(name, dims, str(array.dtype), *(f"{float(n):.6g}" for n in numbers))
+        add_row(table, name, dims, str(array.dtype), *(f"{float(n):.6g}" for n in numbers))
     console().print(table)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tilewright.cli.common import console, host, seconds_text
+from tilewright.cli.common import add_row, console, host, seconds_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,12 +17,22 @@ __all__ = ["space"]
 
 
 @click.command()
-@click.option("--op", required=True, metavar="SPEC", help="An operator, such as matmul:512x512x512.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of the target; all cores by default.")
-@click.option("--sample", "n_rows", type=click.IntRange(0), default=8, show_default=True, help="Rows to show.")
+@click.option(
+    "--op", required=True, metavar="SPEC", help="An operator, such as matmul:512x512x512."
+)
+@click.option(
+    "--threads", type=click.IntRange(1), help="Threads of the target; all cores by default."
+)
+@click.option(
+    "--sample", "n_rows", type=click.IntRange(0), default=8, show_default=True, help="Rows to show."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the sample.")
-@click.option("--program", is_flag=True, help="Print the program and trace of the sample's first row.")
-@click.option("--default", "default_row", is_flag=True, help="Show the default schedule instead of a sample.")
+@click.option(
+    "--program", is_flag=True, help="Print the program and trace of the sample's first row."
+)
+@click.option(
+    "--default", "default_row", is_flag=True, help="Show the default schedule instead of a sample."
+)
 def space(
     op: str, threads: int | None, n_rows: int, seed: int, program: bool, default_row: bool
 ) -> None:
@@ -44,7 +54,9 @@ def space(
     if n_rows:
         _print_rows(table, rows[: max(n_rows, 1)], out)
     if program:
-        out.print(f"\n{table.program(rows[0])}\n\n{table.trace(rows[0])}", markup=False, soft_wrap=True)
+        out.print(
+            f"\n{table.program(rows[0])}\n\n{table.trace(rows[0])}", markup=False, soft_wrap=True
+        )
 
 
 def _print_sketches(table: Space, out: Console) -> None:
@@ -55,9 +67,9 @@ def _print_sketches(table: Space, out: Console) -> None:
         for k, column in enumerate(sketch.columns):
             values = " ".join(map(str, column.values))
             first = (str(n), sketch.name) if k == 0 else ("", "")
-            columns.add_row(*first, column.knob.name, str(len(column.values)), values)
+            add_row(columns, *first, column.knob.name, str(len(column.values)), values)
         if not sketch.columns:
-            columns.add_row(str(n), sketch.name, "", "1", "no knobs")
+            add_row(columns, str(n), sketch.name, "", "1", "no knobs")
         columns.add_section()
     out.print(columns)
     for name, reason in table.refused.items():
@@ -71,6 +83,6 @@ def _print_rows(table: Space, rows: object, out: Console) -> None:
     frame = table.to_frame(rows)
     predicted = table.analytic(rows)
     sample = Table(*map(str, frame.columns), "draft model")
-    for row, seconds in zip(frame.itertuples(index=False), predicted):
-        sample.add_row(*("" if value != value else str(value) for value in row), seconds_text(float(seconds)))
+    for row, seconds in zip(frame.astype(object).fillna("").itertuples(index=False), predicted):
+        add_row(sample, *row, seconds_text(float(seconds)))
     out.print(sample)

@@ -1,0 +1,130 @@
+"""Operators that move elements without computing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.errors import TensorError
+from tilewright.tensor import te
+from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.ops.elementwise import elementwise
+from tilewright.tensor.te import Compute, Tensor
+
+__all__ = ["concat", "expand", "gather", "pad", "reshape", "slice_", "transpose"]
+
+
+def transpose(x: Tensor, order: Sequence[int], *, name: str = "Y") -> Compute:
+    """Permute the dimensions: result dimension d is dimension order[d] of `x`."""
+    if sorted(order) != list(range(len(x.shape))):
+        raise TensorError(f"transpose({list(x.shape)}, {list(order)}): no permutation of the dimensions")
+
+    def body(*axes: Expr) -> Expr:
+        source: list[Expr] = [Const(0)] * len(order)
+        for d, o in enumerate(order):
+            source[o] = axes[d]
+        return x[tuple(source)]
+
+    return te.compute([x.shape[o] for o in order], lambda *axes: body(*axes), name=name)
+
+
+def reshape(x: Tensor, shape: Sequence[int], *, name: str = "Y") -> Compute:
+    """The same elements in row-major order under another shape."""
+    size = 1
+    for n in shape:
+        size *= n
+    if size != x.size:
+        raise TensorError(f"reshape({list(x.shape)} to {list(shape)}): {x.size} elements do not make {size}")
+
+    def body(*axes: Expr) -> Expr:
+        flat: Expr = Const(0)
+        for v, n in zip(axes, shape):
+            flat = flat * n + v
+        index: list[Expr] = []
+        for n in reversed(x.shape):
+            index.insert(0, flat % n if n > 1 else Const(0))
+            flat = flat // n
+        return x[tuple(index)]
+
+    return te.compute(shape, lambda *axes: body(*axes), name=name)
+
+
+def concat(tensors: Sequence[Tensor], axis: int, *, name: str = "Y") -> Compute:
+    """Join tensors along an axis."""
+    rank = len(tensors[0].shape)
+    axis %= rank
+    total = sum(t.shape[axis] for t in tensors)
+    shape = [total if d == axis else n for d, n in enumerate(tensors[0].shape)]
+
+    def body(*axes: Expr) -> Expr:
+        end = total
+        out: Expr | None = None
+        for t in reversed(tensors):
+            start = end - t.shape[axis]
+            here = t[tuple(v - start if d == axis else v for d, v in enumerate(axes))]
+            out = here if out is None else te.select(axes[axis] < end, here, out)
+            end = start
+        assert out is not None
+        return out
+
+    return te.compute(shape, lambda *axes: body(*axes), name=name)
+
+
+def slice_(x: Tensor, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int], *, name: str = "Y") -> Compute:
+    """Every `steps`-th element from `starts`, `sizes` of them, in each dimension."""
+    return te.compute(
+        sizes, lambda *axes: x[tuple(v * s + b for v, b, s in zip(axes, starts, steps))], name=name
+    )
+
+
+def pad(
+    x: Tensor, before: Sequence[int], after: Sequence[int], *, mode: str = "constant", value: float = 0.0, name: str = "Y"
+) -> Compute:
+    """Pad every dimension.
+
+    Parameters
+    ----------
+    before, after : one integer a dimension
+    mode : {"constant", "edge", "reflect"}
+    """
+    shape = [n + b + a for n, b, a in zip(x.shape, before, after)]
+
+    def body(*axes: Expr) -> Expr:
+        inner = [v - b for v, b in zip(axes, before)]
+        if mode == "edge":
+            return x[tuple(te.minimum(te.maximum(v, 0), n - 1) for v, n in zip(inner, x.shape))]
+        if mode == "reflect":
+            folded = [te.maximum(v, -v) for v in inner]
+            return x[tuple(te.minimum(v, 2 * (n - 1) - v) for v, n in zip(folded, x.shape))]
+        tests = [t for v, n, b, a in zip(inner, x.shape, before, after) for t in (([0 <= v] if b else []) + ([v < n] if a else []))]
+        if not tests:
+            return x[tuple(inner)]
+        number = value if x.dtype.is_float else int(value)
+        return te.select(te.logical_and(*tests), x[tuple(inner)], number)
+
+    return te.compute(shape, lambda *axes: body(*axes), name=name)
+
+
+def gather(x: Tensor, indices: Tensor, *, axis: int = 0, name: str = "Y") -> Compute:
+    """Take the slices of `x` along an axis that `indices` name; negative ones count from the end."""
+    axis %= len(x.shape)
+    rank = len(indices.shape)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+
+    def body(*axes: Expr) -> Expr:
+        place = tuple(axes[axis : axis + rank])
+        i = te.cast(indices[place] if rank else _only(indices), "int64")
+        i = te.select(i < 0, i + x.shape[axis], i)
+        return x[(*axes[:axis], i, *axes[axis + rank :])]
+
+    return te.compute(shape, lambda *axes: body(*axes), name=name)
+
+
+def _only(t: Tensor) -> Expr:
+    from tilewright.tensor.ops.elementwise import te_scalar
+
+    return te_scalar(t)
+
+
+def expand(x: Tensor, shape: Sequence[int], *, name: str = "Y") -> Compute:
+    """Broadcast to a shape."""
+    return elementwise(name, lambda v: v, x, shape=tuple(shape))

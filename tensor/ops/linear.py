@@ -1,0 +1,126 @@
+"""Matrix products and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.errors import TensorError
+from tilewright.tensor import te
+from tilewright.tensor.expr import Const, Expr, Var
+from tilewright.tensor.ops.elementwise import broadcast_shape
+from tilewright.tensor.te import Compute, Tensor
+
+__all__ = ["conv", "conv2d", "matmul", "padded"]
+
+
+def matmul(a: Tensor, b: Tensor, *, name: str = "C", transpose_a: bool = False, transpose_b: bool = False) -> Compute:
+    """Matrix product of the last two dimensions, batches broadcast.
+
+    Parameters
+    ----------
+    a : (..., m, k), or (..., k, m) if `transpose_a`
+    b : (..., k, n), or (..., n, k) if `transpose_b`
+    """
+    if len(a.shape) < 2 or len(b.shape) < 2:
+        raise TensorError(f"matmul({list(a.shape)}, {list(b.shape)}): needs two dimensions or more; reshape first")
+    m, ka = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
+    kb, n = b.shape[-2:][::-1] if transpose_b else b.shape[-2:]
+    if ka != kb:
+        raise TensorError(f"matmul({list(a.shape)}, {list(b.shape)}): the inner sizes {ka} and {kb} differ")
+    batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
+    k = te.reduce_axis(ka, "k")
+    names = [f"b{d}" for d in range(len(batch))] + ["i", "j"]
+
+    def index(t: Tensor, axes: tuple[Expr, ...], row: Expr, column: Expr) -> Expr:
+        own = t.shape[:-2]
+        lead = tuple(Const(0) if s == 1 else axes[len(batch) - len(own) + d] for d, s in enumerate(own))
+        return t[(*lead, row, column)]
+
+    def body(*axes: Expr) -> Expr:
+        *outer, i, j = axes
+        lead = tuple(outer)
+        left = index(a, lead, k.var, i) if transpose_a else index(a, lead, i, k.var)
+        right = index(b, lead, j, k.var) if transpose_b else index(b, lead, k.var, j)
+        return te.sum(left * right, k)
+
+    return _named((*batch, m, n), names, body, name)
+
+
+def _named(shape: Sequence[int], names: Sequence[str], body: object, name: str) -> Compute:
+    """A compute whose axes have the given names."""
+    axes = tuple(Var(n) for n in names)
+    expr = body(*axes)  # type: ignore[operator]
+    return Compute(name, tuple(shape), expr.dtype, axes, expr)
+
+
+def padded(x: Tensor, before: Sequence[int], after: Sequence[int], value: float, name: str) -> Tensor:
+    """The tensor with its trailing dimensions padded by a constant; itself if there is nothing to pad."""
+    if not any(before) and not any(after):
+        return x
+    lead = len(x.shape) - len(before)
+    shape = (*x.shape[:lead], *(n + b + a for n, b, a in zip(x.shape[lead:], before, after)))
+
+    def body(*axes: Expr) -> Expr:
+        inner = [v - b for v, b in zip(axes[lead:], before)]
+        tests = []
+        for v, n, b, a in zip(inner, x.shape[lead:], before, after):
+            tests += ([0 <= v] if b else []) + ([v < n] if a else [])
+        return te.select(te.logical_and(*tests), x[(*axes[:lead], *inner)], value)
+
+    return _named(shape, [f"p{d}" for d in range(len(shape))], body, name)
+
+
+def conv(
+    x: Tensor,
+    w: Tensor,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int] | None = None,
+    groups: int = 1,
+    name: str = "Y",
+) -> Compute:
+    """Convolution of any number of spatial dimensions, channels first.
+
+    Parameters
+    ----------
+    x : (n, c_in, *spatial)
+    w : (c_out, c_in / groups, *kernel)
+    stride, dilation : one integer a spatial dimension
+    padding : (before, after) for each spatial dimension
+    groups : int
+    """
+    dims = len(x.shape) - 2
+    dilation = dilation or [1] * dims
+    out_channels, per_group, *kernel = w.shape
+    if len(w.shape) != len(x.shape) or x.shape[1] != per_group * groups or out_channels % groups:
+        raise TensorError(f"conv({list(x.shape)}, {list(w.shape)}, groups={groups}): the channels do not fit")
+    sizes = [
+        (n + b + a - d * (k - 1) - 1) // s + 1
+        for n, (b, a), k, s, d in zip(x.shape[2:], padding, kernel, stride, dilation)
+    ]
+    if min(sizes) < 1:
+        raise TensorError(f"conv({list(x.shape)}, {list(w.shape)}): the kernel is larger than the padded input")
+    source = padded(x, [b for b, _ in padding], [a for _, a in padding], 0.0, f"{name}.pad")
+    letters = "dhw"[-dims:] if dims <= 3 else "abcdefgh"[:dims]
+    channel = te.reduce_axis(per_group, "ic")
+    window = [te.reduce_axis(k, f"k{c}") for k, c in zip(kernel, letters)]
+    depthwise = per_group == 1 and groups == out_channels
+
+    def body(n: Expr, oc: Expr, *place: Expr) -> Expr:
+        at = [p * s + r.var * d for p, s, r, d in zip(place, stride, window, dilation)]
+        if depthwise:
+            return te.sum(source[(n, oc, *at)] * w[(oc, 0, *window)], window)
+        base: Expr = channel.var if groups == 1 else oc // (out_channels // groups) * per_group + channel.var
+        return te.sum(source[(n, base, *at)] * w[(oc, channel, *window)], [channel, *window])
+
+    return _named((x.shape[0], out_channels, *sizes), ["n", "oc", *(f"o{c}" for c in letters)], body, name)
+
+
+def conv2d(
+    x: Tensor, w: Tensor, *, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, name: str = "Y"
+) -> Compute:
+    """`conv` with the same stride, padding and dilation in both dimensions."""
+    return conv(
+        x, w, stride=[stride] * 2, padding=[(padding, padding)] * 2, dilation=[dilation] * 2, groups=groups, name=name
+    )

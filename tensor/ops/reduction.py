@@ -1,0 +1,99 @@
+"""Reductions over any axes, softmax, norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilewright.tensor import te
+from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.elementwise import elementwise
+from tilewright.tensor.ops.linear import _named
+from tilewright.tensor.te import Compute, Tensor
+
+__all__ = ["layer_norm", "log_softmax", "mean", "reduce", "softmax"]
+
+
+def reduce(x: Tensor, op: str, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y") -> Compute:
+    """Reduce over axes.
+
+    Parameters
+    ----------
+    op : {"sum", "prod", "max", "min"}
+    axes : sequence of int
+        Negative ones count from the end.
+    keepdims : bool
+        Whether reduced axes stay, with one element.
+    """
+    rank = len(x.shape)
+    gone = sorted({a % rank for a in axes})
+    reduced = {d: te.reduce_axis(x.shape[d], f"r{d}") for d in gone}
+    shape = [1 if d in reduced else n for d, n in enumerate(x.shape) if keepdims or d not in reduced]
+    names = [f"i{d}" for d in range(rank) if keepdims or d not in reduced]
+    f = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}[op]
+
+    def body(*free: Expr) -> Expr:
+        rest = iter(free)
+        index: list[Expr] = []
+        for d in range(rank):
+            if d in reduced:
+                index.append(reduced[d].var)
+                if keepdims:
+                    next(rest)
+            else:
+                index.append(next(rest))
+        return f(x[tuple(index)], list(reduced.values()))
+
+    return _named(shape, names, body, name)
+
+
+def mean(x: Tensor, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y") -> Compute:
+    """Arithmetic mean over axes."""
+    total = reduce(x, "sum", axes, keepdims=keepdims, name=f"{name}.sum")
+    count = 1
+    for a in {a % len(x.shape) for a in axes}:
+        count *= x.shape[a]
+    return elementwise(name, lambda v: v * (1.0 / count), total)
+
+
+def softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
+    """Normalised exponentials along an axis, shifted by the maximum for safety."""
+    top = reduce(x, "max", [axis], name=f"{name}.max")
+    e = elementwise(f"{name}.exp", lambda v, m: te.exp(v - m), x, top)
+    total = reduce(e, "sum", [axis], name=f"{name}.sum")
+    return elementwise(name, lambda v, s: v / s, e, total)
+
+
+def log_softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
+    """Logarithm of `softmax`."""
+    top = reduce(x, "max", [axis], name=f"{name}.max")
+    centred = elementwise(f"{name}.sub", lambda v, m: v - m, x, top)
+    e = elementwise(f"{name}.exp", te.exp, centred)
+    total = reduce(e, "sum", [axis], name=f"{name}.sum")
+    return elementwise(name, lambda v, s: v - te.log(s), centred, total)
+
+
+def layer_norm(
+    x: Tensor, scale: Tensor | None, bias: Tensor | None, *, axis: int = -1, eps: float = 1e-5, name: str = "Y"
+) -> Compute:
+    """Normalise over the axes from `axis` on, then scale and shift."""
+    rank = len(x.shape)
+    axes = list(range(axis % rank, rank))
+    average = mean(x, axes, name=f"{name}.mean")
+    centred = elementwise(f"{name}.sub", lambda v, m: v - m, x, average)
+    square = elementwise(f"{name}.sq", lambda v: v * v, centred)
+    variance = mean(square, axes, name=f"{name}.var")
+    operands: list[Tensor] = [centred, variance]
+    operands += [t for t in (scale, bias) if t is not None]
+
+    def body(v: Expr, s: Expr, *rest: Expr) -> Expr:
+        out = v * te.rsqrt(s + eps)
+        more = list(rest)
+        if scale is not None:
+            out = out * more.pop(0)
+        if bias is not None:
+            out = out + more.pop(0)
+        return out
+
+    return elementwise(name, body, *operands)
+
+
