@@ -119,16 +119,34 @@ def test_imported_sees_the_forms_of_import_and_not_type_checking() -> None:
     assert imported(source) == {"graph", "tuner", "records"}
 
 
+def environment_reads(source: str) -> list[str]:
+    """Uses of the environment, except ``{**os.environ, ...}``, which hands it on to a child."""
+    tree = ast.parse(source)
+    handed_on = {
+        id(value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values)
+        if key is None
+    }
+    return [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "environb")
+        if id(node) not in handed_on
+    ]
+
+
 def test_only_settings_reads_the_environment() -> None:
     for folder in (*FOLDERS, "src/tilewright"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            reads = [
-                node
-                for node in ast.walk(ast.parse(path.read_text()))
-                if isinstance(node, ast.Attribute)
-                and node.attr in ("environ", "getenv", "environb")
-            ]
+            reads = environment_reads(path.read_text())
             assert not reads or path.name == "settings.py", path.relative_to(ROOT)
+
+
+def test_a_read_of_the_environment_is_told_from_handing_it_on() -> None:
+    assert environment_reads("run(env={**os.environ, 'A': '1'})") == []
+    assert environment_reads("os.environ['A'], os.getenv('B')") == ["os.environ", "os.getenv"]
 
 
 def test_import_loads_nothing_heavy() -> None:
