@@ -1,0 +1,89 @@
+"""From a fused graph and a source of schedules to a compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.codegen.build import build, build_default
+from tilewright.codegen.kernel import KernelObject
+from tilewright.codegen.target import Target
+from tilewright.errors import BuildError, ScheduleError
+from tilewright.graph.fusion import FusedGraph, Group
+from tilewright.graph.memory import plan_memory
+from tilewright.graph.model import CompiledModel
+from tilewright.graph.plan import Call, Input, Plan
+from tilewright.schedule.task import Task
+from tilewright.schedule.trace import Trace
+from tilewright.tensor.workload import Workload
+
+__all__ = ["Lookup", "compile_graph", "extract_tasks"]
+
+Lookup: TypeAlias = "Callable[[Workload], Trace | None]"
+
+
+def extract_tasks(fused: FusedGraph, target: Target) -> list[tuple[Task, int]]:
+    """The distinct tasks of a model and how often each is called in one run."""
+    return [(Task(w, target), count) for w, count in fused.weights()]
+
+
+def _kernel(workload: Workload, target: Target, lookup: Lookup | None) -> tuple[KernelObject, str]:
+    """The kernel with the best schedule that is known, and where that came from."""
+    trace = lookup(workload) if lookup is not None else None
+    if trace is None:
+        return build_default(workload, target), "default"
+    try:
+        return build(workload, trace, target), "tuned"
+    except (ScheduleError, BuildError) as error:
+        return build_default(workload, target), f"default (the record no longer applies: {error})"
+
+
+def compile_graph(fused: FusedGraph, target: Target, lookup: Lookup | None = None) -> CompiledModel:
+    """Compile every group and lay out memory.
+
+    Parameters
+    ----------
+    fused : FusedGraph
+    target : Target
+    lookup : callable, optional
+        From a workload to the trace to use, or None for the default schedule. A trace that is no
+        longer legal is reported in the model's `report`, and the default schedule used.
+
+    Raises
+    ------
+    BuildError
+        If a kernel cannot be compiled even with its default schedule.
+    """
+    memory = plan_memory(fused)
+    constants: dict[str, NDArray[Any]] = {}
+    kernels: list[KernelObject] = []
+    index: dict[str, tuple[int, str]] = {}
+    calls: list[Call] = []
+
+    def place(name: str) -> tuple[str, Any]:
+        root = fused.root(name)
+        if root in memory.offsets:
+            return ("arena", memory.offsets[root])
+        constants.setdefault(root, np.ascontiguousarray(fused.graph.constants[root]))
+        return ("constant", root)
+
+    for group in fused.groups:
+        key = group.workload.key
+        if key not in index:
+            kernel, origin = _kernel(group.workload, target, lookup)
+            index[key] = (len(kernels), origin)
+            kernels.append(kernel)
+        number, origin = index[key]
+        calls.append(Call(number, _places(group, place), group.workload.name, origin))
+    values = fused.graph.values
+    inputs = tuple(Input(v.name, v.shape, str(v.dtype), place(v.name)) for v in fused.graph.inputs)
+    outputs = tuple(Input(o, values[o].shape, str(values[o].dtype), place(o)) for o in fused.graph.outputs)
+    plan = Plan(target, inputs, outputs, tuple(kernels), tuple(calls), constants, memory.n_bytes)
+    return CompiledModel(plan)
+
+
+def _places(group: Group, place: Callable[[str], tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+    return (*(place(i) for i in group.inputs), place(group.output))
