@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilewright.errors import TilewrightError
+from tilewright.errors import RecordError, TilewrightError
 from tilewright.records import query
 from tilewright.records.record import Record
 from tilewright.records.store import Problem, RecordStore, write_new
@@ -144,7 +144,7 @@ def distill(source: PathLike, destination: PathLike, *, keep_default: bool = Tru
         kept.append(winner)
         defaults = [r for r in records if r.default and r.ok and r.row_id != winner.row_id]
         default = query.best(defaults, workload, target)
-        if keep_default and default is not None:
+        if keep_default and default is not None and default.value > winner.value:
             kept.append(default)
     n = write_new(Path(destination), kept)
     return DistillReport(len(log), n, len(tasks), tuple(untuned), log.problems)
@@ -167,8 +167,6 @@ def validate(source: PathLike, *, traces: bool = True) -> ValidateReport:
 
 
 def _open(path: PathLike) -> RecordStore:
-    from tilewright.errors import RecordError
-
     if not Path(path).is_file():
         raise RecordError(f"open({path}): no such log")
     return RecordStore(path)

@@ -110,7 +110,6 @@ class Space:
         self.sketches = tuple(found)
         self.n_columns = max(len(s.columns) for s in found)
         self.cardinality: NDArray[np.int32] = np.ones((len(found), self.n_columns), dtype=np.int32)
-        self._values = np.ones((len(found), self.n_columns, 1), dtype=np.float64)
         longest = max((len(c.values) for s in found for c in s.columns), default=1)
         self._values = np.ones((len(found), self.n_columns, longest), dtype=np.float64)
         for n, s in enumerate(found):
@@ -226,7 +225,8 @@ class Space:
             return None
         parts = []
         for n in range(len(self.sketches)):
-            grids = np.indices(tuple(int(c) for c in self.cardinality[n])).reshape(self.n_columns, -1).T
+            sizes = tuple(int(c) for c in self.cardinality[n])
+            grids = np.indices(sizes).reshape(self.n_columns, int(np.prod(sizes))).T
             parts.append(np.concatenate([np.full((len(grids), 1), n), grids], axis=1).astype(np.int32))
         rows = np.concatenate(parts)
         return rows[self.valid(rows)]

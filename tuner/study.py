@@ -1,0 +1,401 @@
+"""A study: one tuning run over the tasks of a model, which can be interrupted and continued."""
+
+from __future__ import annotations
+
+import math
+import platform
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.costmodel.model import CostModel
+from tilewright.costmodel.xgb import XGBRanker
+from tilewright.errors import ScheduleError
+from tilewright.measure.outcome import MeasureInput, MeasureResult, Status
+from tilewright.records.record import Provenance, Record, Stage
+from tilewright.records.store import RecordStore
+from tilewright.schedule.space import Rows, Space
+from tilewright.schedule.task import Task
+from tilewright.tuner.evolutionary import Evolutionary
+from tilewright.tuner.report import Event, ProgressSink
+from tilewright.tuner.scheduler import Progress, lower_bound, pick
+from tilewright.tuner.searcher import Searcher, Seen
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tilewright.measure.pool import Pool
+
+__all__ = ["Study"]
+
+WARM_UP = 4  # trials of each task before the scheduler chooses
+FINALISTS = 3
+REFIT_SHARE = 0.2
+
+
+@dataclass
+class _TaskState:
+    """One task of a study."""
+
+    task: Task
+    weight: float
+    progress: Progress
+    rng: np.random.Generator
+    space: Space | None = None
+    seen: Seen | None = None
+    ids: list[str] = field(default_factory=list)
+    features: list[NDArray[np.float32]] = field(default_factory=list)
+    default_s: float = math.inf
+    finals_done: bool = False
+
+    def ready(self) -> tuple[Space, Seen]:
+        """The space, made when it is first needed."""
+        if self.space is None or self.seen is None:
+            self.space = Space(self.task)
+            self.seen = Seen(self.space)
+        return self.space, self.seen
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    state: _TaskState
+    row: Rows
+    row_id: str
+    trial: int
+
+
+class Study:
+    """Tunes tasks; everything it learns is in the log.
+
+    Parameters
+    ----------
+    tasks : sequence of (Task, weight)
+        The weight is how often the kernel is called in one run of the model.
+    store : RecordStore
+        Finished trials of these tasks that it holds already are not repeated.
+    pool : Pool
+    search : Searcher, optional
+        `Evolutionary` by default.
+    model : CostModel, optional
+        `XGBRanker` by default.
+    seed : int
+    batch : int
+        Trials that are proposed together.
+    name : str
+        Goes into every record.
+
+    Notes
+    -----
+    The same seed gives the same proposals in whatever order measurements return: a batch is
+    proposed from the results of all batches but the last one, which is being measured meanwhile.
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[tuple[Task, float]],
+        store: RecordStore,
+        pool: Pool,
+        *,
+        search: Searcher | None = None,
+        model: CostModel | None = None,
+        seed: int = 0,
+        batch: int = 8,
+        name: str = "study",
+    ) -> None:
+        self.store = store
+        self.pool = pool
+        self.search = search or Evolutionary(seed=seed)
+        self.model = model or XGBRanker(seed=seed)
+        self.seed = seed
+        self.batch = batch
+        self.name = name
+        self.interrupted = False
+        self._states = [
+            _TaskState(t, w, Progress(w, lower_bound(t)), np.random.default_rng([seed, int(t.workload.key[:8], 16)]))
+            for t, w in tasks
+        ]
+        self._statuses: Counter[str] = Counter()
+        self._curve: list[tuple[int, float, float]] = []
+        self._next_id = 0
+        self._started = time.monotonic()
+        self._n_done = 0
+        self._in_flight: dict[int, _Proposal] = {}
+        self._arrived: dict[int, MeasureResult] = {}
+        self._resume()
+
+    # --------------------------------------------------------------- resume
+
+    def _resume(self) -> None:
+        """Take over what the log knows of these tasks."""
+        for state in self._states:
+            known = self.store.of_task(state.task.workload.key, state.task.target.fingerprint)
+            for r in known:
+                if r.stage is Stage.TRIAL:
+                    self._n_done += 1
+                    self._statuses[r.status] += 1
+                    state.progress.n_trials += 1
+                    self._absorb(state, np.array(r.row, dtype=np.int32), r.row_id, r.value, r.default)
+                else:
+                    state.finals_done = True
+            if known:
+                state.progress.update(min((r.value for r in known if r.ok), default=math.inf), state.progress.n_trials)
+
+    def _absorb(self, state: _TaskState, row: Rows, row_id: str, value: float, default: bool) -> None:
+        """Note the outcome of one trial."""
+        space, seen = state.ready()
+        state.ids.append(row_id)
+        if default:
+            state.default_s = min(state.default_s, value)
+        fits = row.shape == (1 + space.n_columns,) and bool(space.valid(row.reshape(1, -1))[0])
+        if fits and space.row_ids(row)[0] == row_id:  # else the log is of an older space: no example for the model
+            seen.record(row, value)
+            state.features.append(space.features(row)[0])
+
+    # ------------------------------------------------------------------ run
+
+    @property
+    def n_trials(self) -> int:
+        """Finished trials of these tasks, those of earlier runs included."""
+        return self._n_done
+
+    def run(self, trials: int, *, budget_s: float | None = None, progress: ProgressSink | None = None) -> Study:
+        """Measure until the log holds that many trials of these tasks, or time is up.
+
+        An interrupt (Ctrl-C) ends the run early: what has been measured is in the log, and running
+        the same study again goes on from there.
+        """
+        self._started = time.monotonic()
+        deadline = math.inf if budget_s is None else self._started + budget_s
+        waiting: list[list[_Proposal]] = []
+        total = trials
+        start_done = self._n_done
+        try:
+            while True:
+                asked = self._n_done + len(self._in_flight)
+                now = time.monotonic()
+                if asked < total and now < deadline:
+                    proposals = self._propose(min(self.batch, total - asked))
+                    if proposals:
+                        self._in_flight.update({p.trial: p for p in proposals})
+                        self.pool.submit([self._input(p) for p in proposals])
+                        waiting.append(proposals)
+                        if len(waiting) < 2:
+                            continue
+                if not waiting:
+                    break
+                self._collect(waiting.pop(0), total, start_done, deadline, progress)
+            if time.monotonic() < deadline:
+                self._finals(deadline)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            self.store.flush()
+            if progress is not None:
+                progress.close()
+        return self
+
+    def _input(self, p: _Proposal) -> MeasureInput:
+        space, _ = p.state.ready()
+        return MeasureInput(p.trial, p.state.task, space.trace(p.row))
+
+    def _propose(self, n: int) -> list[_Proposal]:
+        """The next trials: a few of every task first, then of the task with the most to gain."""
+        out: list[_Proposal] = []
+        for state in self._states:
+            if len(out) >= n:
+                return out
+            missing = WARM_UP - len(state.ids) if not state.progress.exhausted else 0
+            if missing > 0:
+                out += self._rows_of(state, min(missing, n - len(out)))
+        if out:
+            return out
+        for _ in range(len(self._states)):
+            index = pick([s.progress for s in self._states])
+            if index is None:
+                return []
+            state = self._states[index]
+            out = self._rows_of(state, n)
+            if len(out) < n:
+                state.progress.exhausted = True
+            if out:
+                return out
+        return []
+
+    def _rows_of(self, state: _TaskState, n: int) -> list[_Proposal]:
+        space, seen = state.ready()
+        rows = np.empty((0, 1 + space.n_columns), dtype=np.int32)
+        if not state.ids:
+            rows = space.default_row()
+            seen.add(rows)
+        if len(rows) < n:
+            more = self._draft(state, n - len(rows)) if len(state.ids) < WARM_UP else self._ask(state, n - len(rows))
+            rows = np.concatenate([rows, more])
+        seen.add(rows)
+        if len(rows) < n:
+            state.progress.exhausted = True
+        out = []
+        for row, row_id in zip(rows, space.row_ids(rows)):
+            state.ids.append(row_id)
+            out.append(_Proposal(state, row, row_id, self._next_id))
+            self._next_id += 1
+        return out
+
+    def _draft(self, state: _TaskState, n: int) -> Rows:
+        """Before anything is measured the analytic model ranks (or the learned one, from other tasks)."""
+        space, seen = state.ready()
+        return self.search.ask(seen, n, lambda rows: -np.log(space.analytic(rows)), state.rng)
+
+    def _ask(self, state: _TaskState, n: int) -> Rows:
+        space, seen = state.ready()
+        self._refit()
+        if self.model.n_fitted_ == 0:
+            return self._draft(state, n)
+        return self.search.ask(seen, n, lambda rows: self.model.predict(space.features(rows)), state.rng)
+
+    def _refit(self) -> None:
+        n = sum(len(s.features) for s in self._states)
+        if n < 8 or n < self.model.n_fitted_ * (1 + REFIT_SHARE):
+            return
+        x, y, groups = [], [], []
+        for k, s in enumerate(self._states):
+            if not s.features or s.seen is None:
+                continue
+            values = np.array(s.seen.values)
+            finite = values[np.isfinite(values)]
+            if not len(finite):
+                continue
+            x.append(np.stack(s.features))
+            y.append(np.where(np.isfinite(values), finite.min() / values, 0.0))
+            groups.append(np.full(len(values), k))
+        if x:
+            self.model.fit(np.concatenate(x), np.concatenate(y), np.concatenate(groups))
+
+    # -------------------------------------------------------------- results
+
+    def _collect(
+        self, proposals: list[_Proposal], total: int, start_done: int, deadline: float, progress: ProgressSink | None
+    ) -> None:
+        """Wait for a batch; write each result as it arrives, learn from them in order of proposal."""
+        by_id = {p.trial: p for p in proposals}
+        found: dict[int, MeasureResult] = {}
+        while len(found) < len(proposals):
+            for r in self.pool.results(1.0):  # results of the next batch may come early
+                self._write(self._in_flight.pop(r.id), r, Stage.TRIAL)
+                self._arrived[r.id] = r
+            for trial in [t for t in by_id if t in self._arrived]:
+                found[trial] = self._arrived.pop(trial)
+        for trial in sorted(found):
+            p, r = by_id[trial], found[trial]
+            space, seen = p.state.ready()
+            seen.record(p.row, r.value)
+            p.state.features.append(space.features(p.row)[0])
+            if not p.row.any():
+                p.state.default_s = min(p.state.default_s, r.value)
+        for state in {id(p.state): p.state for p in proposals}.values():
+            _, seen = state.ready()
+            state.progress.update(min(seen.values, default=math.inf), len(state.ids))
+        now = time.monotonic()
+        self._curve.append((self._n_done, now - self._started, self.model_seconds()))
+        if progress is not None:
+            progress.update(self._event(total, start_done, deadline))
+
+    def _write(self, p: _Proposal, r: MeasureResult, stage: Stage) -> None:
+        if stage is Stage.TRIAL:
+            self._n_done += 1
+            self._statuses[r.status.name] += 1
+        self.store.append(self._record(p, r, stage))
+
+    def _record(self, p: _Proposal, r: MeasureResult, stage: Stage) -> Record:
+        import json
+
+        import llvmlite.binding as llvm
+
+        import tilewright
+
+        space, _ = p.state.ready()
+        workload, target = p.state.task.workload, p.state.task.target
+        try:
+            text = json.dumps(space.trace(p.row).to_json(), sort_keys=True, separators=(",", ":"))
+        except ScheduleError:
+            text = "null"
+        return Record(
+            workload=workload.key, anchor=workload.anchor_key, name=workload.name, target=target.fingerprint,
+            row_id=p.row_id, status=r.status.name, value=r.value if r.status is Status.OK else math.inf, trace_text=text,
+            sketch=int(p.row[0]), row=tuple(int(v) for v in p.row), knobs=tuple(sorted(space.knobs(p.row).items())),
+            seconds=r.seconds, reference_seconds=r.reference_seconds, message=r.message, build_s=r.build_s, run_s=r.run_s,
+            trial=p.trial, default=not p.row.any(), stage=stage,
+            provenance=Provenance(
+                platform.node(), time.time(), self.seed, tilewright.__version__,
+                ".".join(map(str, llvm.llvm_version_info)), self.name,
+            ),
+        )  # fmt: skip
+
+    def _finals(self, deadline: float) -> None:
+        """Measure the leaders of every task once more, side by side: the fastest of many is partly luck."""
+        for state in self._states:
+            if state.space is None or state.seen is None or state.finals_done or time.monotonic() > deadline:
+                continue
+            leaders = state.seen.best(FINALISTS)
+            if len(leaders) < 2:
+                continue
+            ids = state.space.row_ids(leaders)
+            proposals = [_Proposal(state, row, i, self._next_id + k) for k, (row, i) in enumerate(zip(leaders, ids))]
+            self._next_id += len(leaders)
+            results = self.pool.measure([self._input(p) for p in proposals])
+            for p, r in zip(proposals, results):
+                self._write(p, r, Stage.FINAL)
+            state.finals_done = True
+
+    # -------------------------------------------------------------- reports
+
+    def _best(self, state: _TaskState) -> float:
+        return min(state.seen.values, default=math.inf) if state.seen is not None else math.inf
+
+    def model_seconds(self, default: bool = False) -> float:
+        """Seconds of all kernels of one run, with the best or the default schedules found so far."""
+        total = 0.0
+        for s in self._states:
+            value = s.default_s if default else min(self._best(s), s.default_s)
+            total += s.weight * value if math.isfinite(value) else 0.0
+        return total
+
+    def _event(self, total: int, start_done: int, deadline: float) -> Event:
+        now = time.monotonic()
+        elapsed = now - self._started
+        rate = (self._n_done - start_done) / elapsed if elapsed > 0 else 0.0
+        left = (total - self._n_done) / rate if rate > 0 else math.inf
+        failures = {k: v for k, v in self._statuses.items() if k != "OK"}
+        return Event(
+            self._n_done, total, elapsed, min(left, deadline - now), self.model_seconds(), self.model_seconds(default=True), failures
+        )
+
+    def table(self) -> pd.DataFrame:
+        """One row a task: trials, default and best microseconds, speed-up, GFLOP/s."""
+        import pandas as pd
+
+        rows = []
+        for s in self._states:
+            best = min(self._best(s), s.default_s)
+            rows.append(
+                {
+                    "task": s.task.name, "weight": s.weight, "trials": len(s.ids), "default_us": s.default_s * 1e6,
+                    "best_us": best * 1e6, "speedup": s.default_s / best if best else math.nan,
+                    "gflops": s.task.workload.flops / best / 1e9 if math.isfinite(best) else 0.0,
+                }
+            )  # fmt: skip
+        return pd.DataFrame(rows)
+
+    def curve_info(self) -> pd.DataFrame:
+        """Best-so-far of this run: columns trial, seconds (since its start), model_s."""
+        import pandas as pd
+
+        return pd.DataFrame(self._curve, columns=["trial", "seconds", "model_s"])
+
+    def _repr_html_(self) -> str:
+        return self.table().to_html(index=False)
+
