@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright.compiling import Model, default_target, fused_graph
 from tilewright.errors import TilewrightError
@@ -38,3 +39,94 @@ def seconds_of(text: str) -> float:
     if not found or found[2] not in _UNITS or not float(found[1]):
         raise TilewrightError(f"{text!r} is no length of time; write 90s, 10min or 1.5h")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def tasks_of(
+    subject: Subject, target: Target | None = None, shapes: Mapping[str, Sequence[int]] | None = None
+) -> list[tuple[Task, float]]:
+    """The tasks of a model, workloads or tasks, and how often each runs in one call."""
+    if isinstance(subject, Task):
+        return [(subject, 1.0)]
+    hardware = target or default_target()
+    if isinstance(subject, Workload):
+        return [(Task(subject, hardware), 1.0)]
+    if isinstance(subject, Sequence) and not isinstance(subject, str):
+        return [pair for item in subject for pair in tasks_of(item, hardware)]
+    from tilewright.graph import extract_tasks
+
+    return [(task, float(count)) for task, count in extract_tasks(fused_graph(subject, shapes), hardware)]
+
+
+def tune(
+    subject: Subject,
+    *,
+    trials: int = 300,
+    budget: str | float | None = None,
+    records: RecordStore | str | os.PathLike[str] = "records.jsonl",
+    pool: Pool | str = "local",
+    ray_address: str | None = None,
+    target: Target | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    seed: int = 0,
+    progress: bool = True,
+) -> Study:
+    """Search for fast schedules, and log every trial.
+
+    Running the same call again goes on from the log, up to the same number of trials.
+
+    Parameters
+    ----------
+    subject : model, workload, task, or a sequence of the latter two
+    trials : int
+        In all, those in the log included.
+    budget : str or float, optional
+        Time, such as ``"10min"``, or seconds.
+    records : RecordStore or path
+        The log; created when missing.
+    pool : {"local", "ray"} or Pool
+        Where candidates are built and timed.
+    ray_address : str, optional
+        A Ray cluster, for ``pool="ray"``.
+    target : Target, optional
+        This machine by default.
+    shapes : mapping, optional
+        Shapes of inputs that are open in a model.
+    seed : int
+        The same seed gives the same candidates.
+    progress : bool
+        Show progress on the terminal or in the notebook.
+
+    Returns
+    -------
+    Study
+        Its `table` has the result of every task, its `interrupted` says whether Ctrl-C ended it.
+    """
+    from tilewright.records import RecordStore
+    from tilewright.tuner import PlainProgress, RichProgress, Study
+
+    tasks = tasks_of(subject, target, shapes)
+    store = records if isinstance(records, RecordStore) else RecordStore(records)
+    seconds = seconds_of(budget) if isinstance(budget, str) else budget
+    with _opened(pool, ray_address) as workers:
+        study = Study(tasks, store, workers, seed=seed)
+        sink = None
+        if progress:
+            sink = RichProgress() if sys.stderr.isatty() else PlainProgress()
+        return study.run(trials, budget_s=seconds, progress=sink)
+
+
+@contextmanager
+def _opened(pool: Pool | str, ray_address: str | None) -> Iterator[Pool]:
+    """The pool of that name, closed afterwards; a pool that was passed in stays open."""
+    from tilewright.measure import LocalPool, RayPool
+
+    if not isinstance(pool, str):
+        yield pool
+    elif pool == "local":
+        with LocalPool() as local:
+            yield local
+    elif pool == "ray":
+        with RayPool(ray_address) as cluster:
+            yield cluster
+    else:
+        raise TilewrightError(f"tune(pool={pool!r}): choose local or ray, or pass a pool")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from tilewright.cli.common import console, duration, host, model_argument, subject
+from tilewright.cli.common import add_row, console, duration, host, model_argument, seconds_text, subject
+
+if TYPE_CHECKING:
+    from tilewright.tuner import Study
 
 __all__ = ["tune"]
 
@@ -56,4 +59,55 @@ def tune(
     plot: str | None,
 ) -> None:
     """Tune MODEL (ONNX) or an operator on this machine, and log every trial."""
-    raise NotImplementedError
+    from tilewright.tuning import tune as run_study
+
+    found = subject(model, op)
+    study = run_study(
+        found if isinstance(found, str) else found.workload, trials=trials, budget=budget, records=records, pool=pool,
+        ray_address=ray_address, target=host(threads), shapes=dict(shapes), seed=seed,
+    )  # fmt: skip
+    _show(study, records)
+    if plot is not None:
+        _plot(study, plot)
+    if study.interrupted:
+        click.echo(f"interrupted: {study.n_trials} trials are in {records}; the same command goes on from there", err=True)
+        raise click.exceptions.Exit(130)
+
+
+def _show(study: Study, records: str) -> None:
+    """The slowest tasks, and the sum of all."""
+    from rich.table import Table
+
+    frame = study.table()
+    frame["share"] = frame["weight"] * frame["best_us"]
+    table = Table("kernel", "calls", "trials", "default", "best", "speed-up", "GFLOP/s")
+    for row in frame.sort_values("share", ascending=False).head(12).itertuples():
+        add_row(
+            table, row.task, int(row.weight), row.trials, seconds_text(row.default_us / 1e6), seconds_text(row.best_us / 1e6),
+            f"{row.speedup:.2f}", f"{row.gflops:.1f}",
+        )  # fmt: skip
+    console().print(table)
+    if len(frame) > 12:
+        click.echo(f"and {len(frame) - 12} kernels that take less time")
+    before, after = study.model_seconds(default=True), study.model_seconds()
+    gain = f" ({before / after:.2f} times as fast)" if after > 0 else ""
+    click.echo(f"sum of kernels: {seconds_text(before)} by default, {seconds_text(after)} tuned{gain}")
+    click.echo(f"{study.n_trials} trials in {records}")
+
+
+def _plot(study: Study, path: str) -> None:
+    """Draw the tuning curve of this run."""
+    from tilewright.errors import TilewrightError
+    from tilewright.tuner import plot_curve
+
+    info = study.curve_info()
+    if info.empty:
+        click.echo(f"no new trials, so {path} was not drawn", err=True)
+        return
+    try:
+        import matplotlib
+    except ImportError:
+        raise TilewrightError("tune --plot: needs matplotlib; pip install matplotlib") from None
+    matplotlib.use("Agg")
+    plot_curve(info).figure.savefig(path, dpi=120, bbox_inches="tight")
+    click.echo(f"tuning curve: {path}")
