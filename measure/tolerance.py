@@ -42,7 +42,11 @@ def compare(found: NDArray[Any], expected: NDArray[Any], rtol: float) -> str | N
         at = [int(i) for i in where]
         return f"{int(bad.sum())} of {bad.size} elements differ, first at {at}: {found[where]} instead of {expected[where]}"
     wide = found.astype(np.float64)
-    scale = np.sqrt(np.mean(np.square(expected[np.isfinite(expected)]))) if expected.size else 0.0
+    with np.errstate(over="ignore"):  # what the output's type cannot hold is infinite there
+        expected = np.where(np.isinf(expected.astype(found.dtype).astype(np.float64)), np.sign(expected) * np.inf, expected)
+    finite = expected[np.isfinite(expected)]
+    largest = float(np.max(np.abs(finite), initial=0.0))
+    scale = largest * np.sqrt(np.mean(np.square(finite / largest))) if largest > 0 else 0.0
     with np.errstate(invalid="ignore"):
         gap = np.abs(wide - expected)
         bad = ~((gap <= rtol * (np.abs(expected) + scale)) | (wide == expected) | (np.isnan(wide) & np.isnan(expected)))
