@@ -26,7 +26,9 @@ def model_path() -> Path:
     spec = importlib.util.find_spec("rapidocr_onnxruntime")
     if spec is None or not spec.submodule_search_locations:
         sys.exit("demo: the model is missing: pip install --no-deps -r requirements-models.txt")
-    return Path(spec.submodule_search_locations[0]) / "models" / "ch_ppocr_mobile_v2.0_cls_infer.onnx"
+    return (
+        Path(spec.submodule_search_locations[0]) / "models" / "ch_ppocr_mobile_v2.0_cls_infer.onnx"
+    )
 
 
 def tilewright(*args: str | Path) -> None:
@@ -51,10 +53,15 @@ def main() -> None:
     tilewright("bench", model, "--shape", SHAPE, "--records", log, "--json", figures)
     result = json.loads(figures.read_text())
     median = {r["name"]: r["median_s"] for r in result["results"]}
-    print(f"\ntuned: {median['default'] / median['tuned']:.2f} times as fast as the default schedules,", end=" ")
+    print(
+        f"\ntuned: {median['default'] / median['tuned']:.2f} times as fast as the default schedules,",
+        end=" ",
+    )
     print(f"{median['onnxruntime'] / median['tuned']:.2f} times as fast as ONNX Runtime")
     print(f"log {log}\ncurve {curve}\nfigures {figures}")
-    print(f"the demo took {(time.monotonic() - start) / 60:.1f} minutes; run it again and the study goes on")
+    print(
+        f"the demo took {(time.monotonic() - start) / 60:.1f} minutes; run it again and the study goes on"
+    )
 
 
 if __name__ == "__main__":

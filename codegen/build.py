@@ -31,7 +31,9 @@ def build_program(program: Program, target: Target) -> tuple[KernelObject, Build
     text = emitted.module.text()
     spent = time.perf_counter() - start
     code, (parse, passes, codegen) = compile_text(text, target)
-    kernel = KernelObject(code, KERNEL, emitted.params, emitted.packed, emitted.workspace_bytes, target.n_threads)
+    kernel = KernelObject(
+        code, KERNEL, emitted.params, emitted.packed, emitted.workspace_bytes, target.n_threads
+    )
     return kernel, BuildTimes(spent, parse, passes, codegen)
 
 

@@ -13,7 +13,16 @@ from tilewright.codegen.statements import counted_loop, emit_body, emit_parts
 from tilewright.errors import BuildError
 from tilewright.schedule.loops import reduction_loops
 from tilewright.schedule.nests import touches
-from tilewright.schedule.program import For, LoopKind, Program, Role, Stmt, Store, map_stmts, walk_stmts
+from tilewright.schedule.program import (
+    For,
+    LoopKind,
+    Program,
+    Role,
+    Stmt,
+    Store,
+    map_stmts,
+    walk_stmts,
+)
 from tilewright.schedule.reduction import decompose_reduction
 from tilewright.tensor.expr import Knob, walk
 
@@ -56,7 +65,9 @@ class Emitted:
 
     def entry(self, symbol: str, nests: list[Stmt]) -> None:
         """A function that runs nests in order."""
-        fb = FunctionBuilder(self.module, f"define void @{symbol}(ptr %args, ptr %workspace, ptr %runtime) nounwind")
+        fb = FunctionBuilder(
+            self.module, f"define void @{symbol}(ptr %args, ptr %workspace, ptr %runtime) nounwind"
+        )
         pointers: dict[str, str] = {}
         for n, p in enumerate((*self.params, *self.packed)):
             slot = fb.value(f"getelementptr ptr, ptr %args, i64 {n}")
@@ -71,7 +82,9 @@ class Emitted:
         fb.line("ret void")
         fb.finish()
 
-    def _nest(self, fb: FunctionBuilder, nest: Stmt, pointers: dict[str, str], threads: str) -> None:
+    def _nest(
+        self, fb: FunctionBuilder, nest: Stmt, pointers: dict[str, str], threads: str
+    ) -> None:
         used = [p for p in self.layout.places.values() if not p.register and touches(nest, p.name)]
         self._n += 1
         name = f"nest{self._n}"
@@ -84,7 +97,9 @@ class Emitted:
         assert isinstance(nest, For)
         trips = resolve(nest.extent, {})
         if trips is None:
-            raise BuildError(f"parallel loop {nest.var.name}: its extent {nest.extent} is not a number")
+            raise BuildError(
+                f"parallel loop {nest.var.name}: its extent {nest.extent} is not a number"
+            )
         self._body(name, nest, used, shared=True)
         if self.n_threads == 1 or trips == 1:
             comma = ", " if arguments else ""
@@ -101,7 +116,8 @@ class Emitted:
     def _share(self, name: str, used: list[Place]) -> None:
         """What one thread calls: unpack the context, find the thread's own scratch."""
         fb = FunctionBuilder(
-            self.module, f"define internal void @{name}.share(ptr %context, i64 %low, i64 %high, i64 %thread) nounwind"
+            self.module,
+            f"define internal void @{name}.share(ptr %context, i64 %low, i64 %high, i64 %thread) nounwind",
         )
         arguments = []
         offset = fb.value(f"mul i64 %thread, {self.layout.thread_bytes}")
@@ -117,10 +133,15 @@ class Emitted:
 
     def _body(self, name: str, nest: Stmt, used: list[Place], *, shared: bool) -> None:
         written = {s.buffer for s in walk_stmts((nest,)) if isinstance(s, Store)}
-        params = [f"ptr noalias {'' if p.name in written else 'readonly '}%b{n}" for n, p in enumerate(used)]
+        params = [
+            f"ptr noalias {'' if p.name in written else 'readonly '}%b{n}"
+            for n, p in enumerate(used)
+        ]
         if shared:
             params += ["i64 %low", "i64 %high"]
-        fb = FunctionBuilder(self.module, f"define internal void @{name}({', '.join(params)}) nounwind noinline")
+        fb = FunctionBuilder(
+            self.module, f"define internal void @{name}({', '.join(params)}) nounwind noinline"
+        )
         pointers = {p.name: f"%b{n}" for n, p in enumerate(used)}
         for p in self.layout.places.values():
             if p.register and touches(nest, p.name):
@@ -131,7 +152,16 @@ class Emitted:
             assert isinstance(nest, For)
             trips = resolve(nest.extent, {}) or 1
             loop = nest
-            counted_loop(st, loop.var, "%low", "%high", 0, trips - 1, lambda: emit_parts(st, loop), guard=True)
+            counted_loop(
+                st,
+                loop.var,
+                "%low",
+                "%high",
+                0,
+                trips - 1,
+                lambda: emit_parts(st, loop),
+                guard=True,
+            )
         else:
             emit_body(st, (nest,))
         fb.line("ret void")
@@ -149,7 +179,9 @@ def explicit(program: Program) -> Program:
     for b in program.buffers:
         for n in b.shape:
             if any(isinstance(k, Knob) for k in walk(n)):
-                raise BuildError(f"emit: buffer {b.name} still depends on knobs; choose a row first")
+                raise BuildError(
+                    f"emit: buffer {b.name} still depends on knobs; choose a row first"
+                )
     for block, store in program.blocks().items():
         if store.init is None:
             continue
@@ -180,5 +212,3 @@ def emit_module(program: Program, vector_bits: int, n_threads: int) -> Emitted:
         out.entry(PREPACK, [n for n in nests if packs(n)])
     out.entry(KERNEL, [n for n in nests if not packs(n)])
     return out
-
-

@@ -38,7 +38,7 @@ def constant(value: float | int | bool, dtype: DType) -> str:
         except OverflowError:
             single = float("inf") if value > 0 else float("-inf")
         return "0x" + struct.pack(">d", single).hex().upper()
-    bits = dtype.numpy.type(value).tobytes()[::-1].hex().upper()
+    bits: str = dtype.numpy.type(value).tobytes()[::-1].hex().upper()
     return ("0xH" if dtype is DType.FLOAT16 else "0xR") + bits
 
 

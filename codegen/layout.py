@@ -57,7 +57,9 @@ def _shape(buffer: Buffer) -> tuple[int, ...]:
     for n in buffer.shape:
         high = bounds(n, {})[1]
         if high == float("inf"):
-            raise BuildError(f"buffer {buffer.name}: the size {n} is not a number; choose all knobs first")
+            raise BuildError(
+                f"buffer {buffer.name}: the size {n} is not a number; choose all knobs first"
+            )
         out.append(int(high))
     return tuple(out)
 
@@ -94,7 +96,14 @@ def lay_out(program: Program, vector_bits: int) -> Layout:
             else:
                 offset, shared = shared, shared + size
         places[b.name] = Place(
-            b.name, padded if register else shape, strides, b.dtype, b.role, register, per_thread, offset
+            b.name,
+            padded if register else shape,
+            strides,
+            b.dtype,
+            b.role,
+            register,
+            per_thread,
+            offset,
         )
     return Layout(places, shared, -(-thread // 4096) * 4096 if thread else 0)
 

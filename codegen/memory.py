@@ -19,7 +19,9 @@ def _memory_type(dtype: DType) -> str:
     return "i8" if dtype is DType.BOOL else llvm_type(dtype)
 
 
-def lane_stride(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None) -> int | None:
+def lane_stride(
+    st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None
+) -> int | None:
     """Elements between neighbouring lanes; None if that is not constant."""
     if lanes is None:
         return 0
@@ -58,7 +60,9 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
         known = st.recall(key)
         if known is None:
             scaled = name if c == 1 else st.fb.value(f"mul i64 {name}, {c}")
-            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {scaled}"))
+            known = st.remember(
+                key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {scaled}")
+            )
         pointer = known
     if const:
         key = (pointer, "const", const)
@@ -112,12 +116,14 @@ def _load_one(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Va
 
 def _tail_mask(lanes: Lanes, n: int | None = None) -> str:
     count = lanes.count if n is None else n
-    return "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(lanes.width)) + ">"
+    return (
+        "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(lanes.width)) + ">"
+    )
 
 
 def _masked_load(st: State, pointer: str, dtype: DType, width: int, mask: str) -> str:
     ty = _memory_type(dtype)
-    suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(ty, ty)}.p0"
+    suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(ty, ty) }.p0"
     name = f"@llvm.masked.load.{suffix}"
     st.fb.declare(f"declare <{width} x {ty}> {name}(ptr, i32, <{width} x i1>, <{width} x {ty}>)")
     return st.fb.value(
@@ -132,7 +138,9 @@ def _load_row(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
     pointer = address(st, e.buffer, e.indices, lanes)
     whole = lanes.count == width or (st.layout.places[e.buffer].padded and e.dtype.is_float)
     if whole and mask is None:
-        name = st.fb.value(f"load <{width} x {_memory_type(e.dtype)}>, ptr {pointer}, align {e.dtype.n_bytes}")
+        name = st.fb.value(
+            f"load <{width} x {_memory_type(e.dtype)}>, ptr {pointer}, align {e.dtype.n_bytes}"
+        )
     else:
         bits = None if mask is None else values.broadcast(st, mask, width, DType.BOOL)
         if lanes.count < width:
@@ -155,7 +163,11 @@ def _load_strided(st: State, e: Load, lanes: Lanes, stride: int) -> Value:
         left = needed - n * width
         if left <= 0:
             break
-        here = pointer if n == 0 else st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {n * width}")
+        here = (
+            pointer
+            if n == 0
+            else st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {n * width}")
+        )
         if left >= width:
             parts.append(st.fb.value(f"load <{width} x {ty}>, ptr {here}, align {e.dtype.n_bytes}"))
         else:
@@ -187,11 +199,15 @@ def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
         with _constant_lane(st, one):
             bit = mask
             if mask is not None and mask.width > 1:
-                bit = Value(st.fb.value(f"extractelement <{mask.width} x i1> {mask.name}, i64 {n}"), 1)
+                bit = Value(
+                    st.fb.value(f"extractelement <{mask.width} x i1> {mask.name}, i64 {n}"), 1
+                )
             value = _load_one(st, e, None, bit)
         if lanes.width == 1:
             return value
-        result = st.fb.value(f"insertelement <{lanes.width} x {ty}> {result}, {ty} {value.name}, i64 {n}")
+        result = st.fb.value(
+            f"insertelement <{lanes.width} x {ty}> {result}, {ty} {value.name}, i64 {n}"
+        )
     return Value(result, lanes.width)
 
 
@@ -214,7 +230,9 @@ class _constant_lane:
             self.st.names[self.lanes.var], self.st.ranges[self.lanes.var] = name, span
 
 
-def store(st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None) -> None:
+def store(
+    st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
+) -> None:
     """Write an element, or one for each lane."""
     place = st.layout.places[buffer]
     dtype = place.dtype
@@ -234,7 +252,7 @@ def store(st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes
             st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
             return
         scalar = _memory_type(dtype)
-        suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(scalar, scalar)}.p0"
+        suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(scalar, scalar) }.p0"
         call = f"@llvm.masked.store.{suffix}"
         st.fb.declare(f"declare void {call}({ty}, ptr, i32, <{width} x i1>)")
         st.fb.line(

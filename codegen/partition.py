@@ -16,7 +16,9 @@ from tilewright.tensor.expr import Expr, Min, Var, walk
 __all__ = ["threshold"]
 
 
-def _extents(body: tuple[Stmt, ...], above: tuple[tuple[Var, Expr], ...]) -> Iterator[tuple[Expr, tuple[tuple[Var, Expr], ...]]]:
+def _extents(
+    body: tuple[Stmt, ...], above: tuple[tuple[Var, Expr], ...]
+) -> Iterator[tuple[Expr, tuple[tuple[Var, Expr], ...]]]:
     for s in body:
         if isinstance(s, For):
             parts = s.parts or ((s.var, s.extent),)

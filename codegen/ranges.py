@@ -52,7 +52,7 @@ def bounds(e: Expr, ranges: Ranges) -> Bound:
             lb, hb = bounds(b, ranges)
             if lb != hb or lb <= 0:
                 return _ANY
-            if 0 <= la and ha < lb:
+            if la >= 0 and ha < lb:
                 return la, ha
             return 0, lb - 1
         case Binary("min", a, b):

@@ -69,7 +69,15 @@ def _range(st: State, var: Var, low: int, high: int, body: Callable[[], None]) -
 
 
 def counted_loop(
-    st: State, var: Var, start: str, stop: str, low: int, high: int, body: Callable[[], None], *, guard: bool = False
+    st: State,
+    var: Var,
+    start: str,
+    stop: str,
+    low: int,
+    high: int,
+    body: Callable[[], None],
+    *,
+    guard: bool = False,
 ) -> None:
     """A loop of at least one iteration (of any number with `guard`)."""
     fb = st.fb
@@ -101,7 +109,16 @@ def _dynamic_loop(st: State, s: For) -> None:
     if high == float("inf"):
         raise BuildError(f"loop {s.var.name}: no bound is known for its extent {s.extent}")
     stop = values.index(st, s.extent)
-    counted_loop(st, s.var, "0", str(stop), 0, max(0, int(high) - 1), lambda: emit_body(st, s.body), guard=True)
+    counted_loop(
+        st,
+        s.var,
+        "0",
+        str(stop),
+        0,
+        max(0, int(high) - 1),
+        lambda: emit_body(st, s.body),
+        guard=True,
+    )
 
 
 def _fused(st: State, s: For) -> None:
@@ -171,7 +188,10 @@ def _lane_count(st: State, body: tuple[Stmt, ...]) -> int:
     widest = 1
     for s in body:
         assert isinstance(s, Store)
-        types = [st.layout.places[s.buffer].dtype, *(n.dtype for n in walk(s.value) if n.dtype is not DType.BOOL)]
+        types = [
+            st.layout.places[s.buffer].dtype,
+            *(n.dtype for n in walk(s.value) if n.dtype is not DType.BOOL),
+        ]
         data = [t for t in types if t.is_float] or types
         widest = max(widest, max(t.n_bytes for t in data))
     return max(1, st.vector_bits // (8 * widest))
@@ -196,7 +216,9 @@ def _vector_loop(st: State, s: For, trips: int) -> None:
         st.order.setdefault(s.var, len(st.order))
         for x in s.body:
             if not isinstance(x, Store):
-                raise BuildError(f"vectorized loop {s.var.name}: a loop is inside; vectorize the innermost one")
+                raise BuildError(
+                    f"vectorized loop {s.var.name}: a loop is inside; vectorize the innermost one"
+                )
             _store(st, x, lanes)
     st.ranges.pop(s.var, None)
 
@@ -228,22 +250,38 @@ def _with_accumulators(st: State, s: For, store: Store, lane: For) -> None:
     for lanes in _chunks(st, lane, trips, True):
         ty = vector_type(place.dtype, lanes.width)
         slot = st.fb.alloca(f"{ty}, align 64")
-        start = values.broadcast(st, Value(constant(neutral.value, place.dtype), 1), lanes.width, place.dtype)
+        start = values.broadcast(
+            st, Value(constant(neutral.value, place.dtype), 1), lanes.width, place.dtype
+        )
         st.fb.line(f"store {ty} {start}, ptr {slot}, align 64")
         slots.append(Value(slot, lanes.width))
     st.accumulators[store.block] = slots
     _loop(st, s)
     del st.accumulators[store.block]
     op = _OPERATOR[store.reduce or ""]
-    loaded = [Value(st.fb.value(f"load {vector_type(place.dtype, v.width)}, ptr {v.name}, align 64"), v.width) for v in slots]
+    loaded = [
+        Value(
+            st.fb.value(f"load {vector_type(place.dtype, v.width)}, ptr {v.name}, align 64"),
+            v.width,
+        )
+        for v in slots
+    ]
     while len(loaded) > 1:
         loaded = [
-            values.binary(st, op, loaded[n], loaded[n + 1], place.dtype) if n + 1 < len(loaded) else loaded[n]
+            values.binary(st, op, loaded[n], loaded[n + 1], place.dtype)
+            if n + 1 < len(loaded)
+            else loaded[n]
             for n in range(0, len(loaded), 2)
         ]
     total = _horizontal(st, store.reduce or "", loaded[0], place.dtype)
     pointer_value = Value(_read(st, store), 1)
-    memory.store(st, store.buffer, store.indices, values.binary(st, op, pointer_value, total, place.dtype), None)
+    memory.store(
+        st,
+        store.buffer,
+        store.indices,
+        values.binary(st, op, pointer_value, total, place.dtype),
+        None,
+    )
 
 
 def _most(st: State, s: For, lane: For) -> int | None:
@@ -272,7 +310,9 @@ def _horizontal(st: State, op: str, v: Value, dtype: DType) -> Value:
     if v.width == 1:
         return v
     ty, scalar = vector_type(dtype, v.width), llvm_type(dtype)
-    suffix = f"v{v.width}" + {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(scalar, scalar)
+    suffix = f"v{v.width}" + {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}.get(
+        scalar, scalar
+    )
     fb = st.fb
     if dtype.is_float and op in ("sum", "prod"):
         name = f"@llvm.vector.reduce.{'fadd' if op == 'sum' else 'fmul'}.{suffix}"
@@ -315,7 +355,9 @@ def _store(st: State, s: Store, lanes: Lanes | None) -> None:
         value = _masked(st, values.emit(st, s.value, full, None), full, s.reduce, dtype)
         total = _horizontal(st, s.reduce, value, dtype)
         old = Value(_read(st, s), 1)
-        memory.store(st, s.buffer, s.indices, values.binary(st, _OPERATOR[s.reduce], old, total, dtype), None)
+        memory.store(
+            st, s.buffer, s.indices, values.binary(st, _OPERATOR[s.reduce], old, total, dtype), None
+        )
         return
     old = _old(st, s, lanes, dtype)
     memory.store(st, s.buffer, s.indices, _combine(st, s, old, lanes, dtype), lanes)
@@ -334,7 +376,9 @@ def _combine(st: State, s: Store, old: Value, lanes: Lanes | None, dtype: DType)
         width = max(a.width, b.width, old.width)
         ty = vector_type(dtype, width)
         x, y, z = (values.broadcast(st, v, width, dtype) for v in (a, b, old))
-        scalar = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}[llvm_type(dtype)]
+        scalar = {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}[
+            llvm_type(dtype)
+        ]
         name = f"@llvm.fma.v{width}{scalar}" if width > 1 else f"@llvm.fma.{scalar}"
         st.fb.declare(f"declare {ty} {name}({ty}, {ty}, {ty})")
         return Value(st.fb.value(f"call {ty} {name}({ty} {x}, {ty} {y}, {ty} {z})"), width)
@@ -347,11 +391,17 @@ def _masked(st: State, v: Value, lanes: Lanes, op: str, dtype: DType) -> Value:
     if lanes.count == lanes.width:
         return Value(values.broadcast(st, v, lanes.width, dtype), lanes.width)
     neutral = Value(constant(identity(op, dtype).value, dtype), 1)
-    bits = "<" + ", ".join(f"i1 {'true' if k < lanes.count else 'false'}" for k in range(lanes.width)) + ">"
+    bits = (
+        "<"
+        + ", ".join(f"i1 {'true' if k < lanes.count else 'false'}" for k in range(lanes.width))
+        + ">"
+    )
     ty = vector_type(dtype, lanes.width)
     a = values.broadcast(st, v, lanes.width, dtype)
     b = values.broadcast(st, neutral, lanes.width, dtype)
-    return Value(st.fb.value(f"select <{lanes.width} x i1> {bits}, {ty} {a}, {ty} {b}"), lanes.width)
+    return Value(
+        st.fb.value(f"select <{lanes.width} x i1> {bits}, {ty} {a}, {ty} {b}"), lanes.width
+    )
 
 
 def _accumulate_lanes(st: State, s: Store, lanes: Lanes, slots: list[Value], dtype: DType) -> None:
@@ -366,5 +416,3 @@ def _accumulate_lanes(st: State, s: Store, lanes: Lanes, slots: list[Value], dty
         new = values.binary(st, _OPERATOR[s.reduce], old, value, dtype)
     name = values.broadcast(st, new, slot.width, dtype)
     st.fb.line(f"store {ty} {name}, ptr {slot.name}, align 64")
-
-

@@ -79,7 +79,9 @@ class Target:
         try:
             return cls(**data)
         except TypeError as error:
-            raise BuildError(f"Target.from_json: {error}; is the file from another version?") from None
+            raise BuildError(
+                f"Target.from_json: {error}; is the file from another version?"
+            ) from None
 
 
 @functools.cache

@@ -86,7 +86,14 @@ def emit(st: State, e: Expr, lanes: Lanes | None, mask: Value | None) -> Value:
             known = _known(st, op, a, b, lanes)
             if known is not None:
                 return Value("true" if known else "false", 1)
-            return binary(st, op, emit(st, a, lanes, mask), emit(st, b, lanes, mask), a.dtype, _positive(st, a, b))
+            return binary(
+                st,
+                op,
+                emit(st, a, lanes, mask),
+                emit(st, b, lanes, mask),
+                a.dtype,
+                _positive(st, a, b),
+            )
         case Unary(op, a):
             return _unary(st, op, emit(st, a, lanes, mask), a.dtype)
         case Cast(a, dtype):
@@ -120,14 +127,23 @@ def _known(st: State, op: str, a: Expr, b: Expr, lanes: Lanes | None) -> bool | 
 
 
 def _poly(
-    st: State, e: Poly, terms: tuple[tuple[tuple[Expr, ...], int], ...], const: int, lanes: Lanes | None, mask: Value | None
+    st: State,
+    e: Poly,
+    terms: tuple[tuple[tuple[Expr, ...], int], ...],
+    const: int,
+    lanes: Lanes | None,
+    mask: Value | None,
 ) -> Value:
     total: Value | None = None
     number = const
     for atoms, c in terms:
         product: Value | None = None
         for a in atoms:
-            known = st.names.get(a) if isinstance(a, Var) and (lanes is None or a != lanes.var) else None
+            known = (
+                st.names.get(a)
+                if isinstance(a, Var) and (lanes is None or a != lanes.var)
+                else None
+            )
             if isinstance(known, int):
                 c *= known
                 continue
@@ -166,7 +182,10 @@ def binary(st: State, op: str, a: Value, b: Value, dtype: DType, positive: bool 
             raise BuildError(f"{op}: not defined on {dtype}")
         return Value(fb.value(f"{_FLOAT[op]} {ty} {x}, {y}"), width)
     if dtype is DType.BOOL:
-        return Value(fb.value(f"{'and' if op == 'mul' else 'or' if op == 'add' else 'xor'} {ty} {x}, {y}"), width)
+        return Value(
+            fb.value(f"{'and' if op == 'mul' else 'or' if op == 'add' else 'xor'} {ty} {x}, {y}"),
+            width,
+        )
     if op in _SIGNED:
         return Value(fb.value(f"{_SIGNED[op]} {ty} {x}, {y}"), width)
     return Value(_divide(st, op, x, y, ty, dtype, width, positive), width)
@@ -187,7 +206,9 @@ def _extreme(st: State, op: str, x: str, y: str, dtype: DType, width: int) -> st
     return st.fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")
 
 
-def _divide(st: State, op: str, x: str, y: str, ty: str, dtype: DType, width: int, positive: bool) -> str:
+def _divide(
+    st: State, op: str, x: str, y: str, ty: str, dtype: DType, width: int, positive: bool
+) -> str:
     """Integer division and remainder, rounding towards minus infinity."""
     fb = st.fb
     if op == "pow":
@@ -198,6 +219,10 @@ def _divide(st: State, op: str, x: str, y: str, ty: str, dtype: DType, width: in
         more = fb.value(f"sub {ty} {y}, {one}")
         x = fb.value(f"add {ty} {x}, {more}")
         op = "floordiv"
+    if not positive and not _nonzero(y):  # a division by zero must not end the process
+        bits = "i1" if width == 1 else f"<{width} x i1>"
+        none = fb.value(f"icmp eq {ty} {y}, {zero}")
+        y = fb.value(f"select {bits} {none}, {ty} {one}, {ty} {y}")
     if positive or dtype is DType.UINT8:
         return fb.value(f"{'udiv' if op == 'floordiv' else 'urem'} {ty} {x}, {y}")
     rest = fb.value(f"srem {ty} {x}, {y}")
@@ -214,6 +239,12 @@ def _divide(st: State, op: str, x: str, y: str, ty: str, dtype: DType, width: in
     return fb.value(f"select {bits} {fix}, {ty} {lower}, {ty} {quotient}")
 
 
+def _nonzero(text: str) -> bool:
+    """Whether a literal is not zero."""
+    last = text.rstrip(">").split(" ")[-1]
+    return not text.startswith("%") and last not in ("0", "zeroinitializer")
+
+
 _INTRINSIC = {"abs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "round": "roundeven"}
 
 
@@ -222,7 +253,9 @@ def _unary(st: State, op: str, a: Value, dtype: DType) -> Value:
     ty = vector_type(dtype, width)
     x = a.name
     if op == "not":
-        return Value(fb.value(f"xor {ty} {x}, {broadcast(st, Value('true', 1), width, dtype)}"), width)
+        return Value(
+            fb.value(f"xor {ty} {x}, {broadcast(st, Value('true', 1), width, dtype)}"), width
+        )
     if op == "neg" and dtype.is_float:
         return Value(fb.value(f"fneg {ty} {x}"), width)
     if op == "isnan":
@@ -231,7 +264,12 @@ def _unary(st: State, op: str, a: Value, dtype: DType) -> Value:
         negative = binary(st, "sub", Value("0", 1), a, dtype)
         return binary(st, "max", a, negative, dtype)
     if op in _INTRINSIC:
-        suffix = (f"v{width}" if width > 1 else "") + {"float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16"}[llvm_type(dtype)]
+        suffix = (f"v{width}" if width > 1 else "") + {
+            "float": "f32",
+            "double": "f64",
+            "half": "f16",
+            "bfloat": "bf16",
+        }[llvm_type(dtype)]
         name = f"@llvm.{_INTRINSIC[op]}.{suffix}"
         fb.declare(f"declare {ty} {name}({ty})")
         return Value(fb.value(f"call {ty} {name}({ty} {x})"), width)
@@ -261,7 +299,13 @@ def _cast(st: State, a: Value, old: DType, new: DType) -> Value:
         op = "uitofp" if unsigned else "sitofp"
     else:
         size = 0 if old is DType.BOOL else old.n_bytes
-        op = ("zext" if unsigned else "sext") if new.n_bytes > size else "trunc" if new.n_bytes < size else "bitcast"
+        op = (
+            ("zext" if unsigned else "sext")
+            if new.n_bytes > size
+            else "trunc"
+            if new.n_bytes < size
+            else "bitcast"
+        )
     return Value(fb.value(f"{op} {source} {a.name} to {target}"), a.width)
 
 

@@ -35,7 +35,9 @@ class _Ops:
         self.ty = vector_type(dtype, width)
         self.int = DType.INT64 if dtype is DType.FLOAT64 else DType.INT32
         self.ity = vector_type(self.int, width)
-        self.suffix = (f"v{width}" if width > 1 else "") + ("f64" if dtype is DType.FLOAT64 else "f32")
+        self.suffix = (f"v{width}" if width > 1 else "") + (
+            "f64" if dtype is DType.FLOAT64 else "f32"
+        )
 
     def c(self, value: float) -> str:
         return self._spread(constant(value, self.dtype), llvm_type(self.dtype))
@@ -108,7 +110,9 @@ def emit_unary(b: FunctionBuilder, op: str, x: str, width: int, dtype: DType) ->
         case "log":
             return _log(o, x)
         case "sigmoid":
-            return o.op("fdiv", o.c(1.0), o.op("fadd", o.c(1.0), _exp(o, b.value(f"fneg {o.ty} {x}"))))
+            return o.op(
+                "fdiv", o.c(1.0), o.op("fadd", o.c(1.0), _exp(o, b.value(f"fneg {o.ty} {x}")))
+            )
         case "tanh":
             return _tanh(o, x)
         case "rsqrt":
@@ -209,7 +213,9 @@ def _sincos(o: _Ops, x: str, cosine: bool) -> str:
     r = o.fma(n, o.c(-6.12323399573676603587e-17), r)
     z = o.op("fmul", r, r)
     sine = o.fma(
-        o.op("fmul", r, z), o.poly(z, tuple((-1.0) ** (k + 1) / math.factorial(2 * k + 3) for k in range(7))), r
+        o.op("fmul", r, z),
+        o.poly(z, tuple((-1.0) ** (k + 1) / math.factorial(2 * k + 3) for k in range(7))),
+        r,
     )
     cos = o.poly(z, tuple((-1.0) ** k / math.factorial(2 * k) for k in range(9)))
     large = o.cmp("uge", o.call("fabs", n), o.c(2.0**62))

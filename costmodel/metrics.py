@@ -24,7 +24,10 @@ def pairwise_accuracy(score: Vector, y: Vector, groups: Vector) -> float:
     """Share of pairs with different truth that the scores order rightly; ties in score count half."""
     right = total = 0.0
     for i in _groups(groups):
-        a, b = np.sign(np.subtract.outer(score[i], score[i])), np.sign(np.subtract.outer(y[i], y[i]))
+        a, b = (
+            np.sign(np.subtract.outer(score[i], score[i])),
+            np.sign(np.subtract.outer(y[i], y[i])),
+        )
         upper = np.triu(b != 0, 1)
         total += upper.sum()
         right += ((a == b) & upper).sum() + 0.5 * ((a == 0) & upper).sum()
@@ -33,7 +36,11 @@ def pairwise_accuracy(score: Vector, y: Vector, groups: Vector) -> float:
 
 def peak_at_k(score: Vector, y: Vector, groups: Vector, k: int) -> float:
     """Mean over groups of (best truth among the k best scores) / (best truth)."""
-    found = [y[i][np.argsort(-score[i], kind="stable")[:k]].max() / y[i].max() for i in _groups(groups) if y[i].max() > 0]
+    found = [
+        y[i][np.argsort(-score[i], kind="stable")[:k]].max() / y[i].max()
+        for i in _groups(groups)
+        if y[i].max() > 0
+    ]
     return float(np.mean(found)) if found else float("nan")
 
 
@@ -41,7 +48,10 @@ def kendall_tau(score: Vector, y: Vector, groups: Vector) -> float:
     """Mean over groups of Kendall's rank correlation (tau-a)."""
     out = []
     for i in _groups(groups):
-        a, b = np.sign(np.subtract.outer(score[i], score[i])), np.sign(np.subtract.outer(y[i], y[i]))
+        a, b = (
+            np.sign(np.subtract.outer(score[i], score[i])),
+            np.sign(np.subtract.outer(y[i], y[i])),
+        )
         n = len(i)
         out.append(float((a * b).sum() / (n * (n - 1))))
     return float(np.mean(out)) if out else float("nan")

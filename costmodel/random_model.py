@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.costmodel.files import read_model, write_model
 from tilewright.costmodel.model import CostModel
 from tilewright.schedule.features import FEATURE_SCHEMA
 
@@ -28,14 +28,17 @@ class RandomModel(CostModel):
         return self
 
     def predict(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        weights = np.random.default_rng(self.seed).standard_normal(x.shape[1])
-        mixed = np.sin(np.asarray(x, np.float64) * 12.9898) @ weights * 43758.5453
-        return np.asarray(mixed - np.floor(mixed))
+        keys = np.ascontiguousarray(x, np.float32)
+        seed = self.seed.to_bytes(8, "little", signed=True)
+        digests = [hashlib.blake2b(row.tobytes(), digest_size=8, key=seed).digest() for row in keys]
+        return np.array([int.from_bytes(d, "little") / 2.0**64 for d in digests], dtype=np.float64)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        Path(path).write_text(json.dumps({"model": "RandomModel", "seed": self.seed, "feature_schema": self.feature_schema}))
+        write_model(path, "RandomModel", self.feature_schema, self.n_fitted_, {"seed": self.seed})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> RandomModel:
-        data = json.loads(Path(path).read_text())
-        return cls(seed=data["seed"], feature_schema=data["feature_schema"])
+        data = read_model(path, "RandomModel")
+        model = cls(seed=data["seed"], feature_schema=data["feature_schema"])
+        model.n_fitted_ = int(data["n_fitted"])
+        return model

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.costmodel.files import read_model, write_model
 from tilewright.costmodel.model import CostModel
 from tilewright.errors import RecordError
 from tilewright.schedule.features import FEATURE_SCHEMA
@@ -61,7 +61,7 @@ class XGBRanker(CostModel):
 
         order = np.argsort(groups, kind="stable")
         ids = np.unique(groups[order], return_inverse=True)[1]
-        grades = np.round(np.clip(np.asarray(y, np.float64)[order], 0, 1) * 31)
+        grades = np.asarray(y, np.float64)[order]
         data = xgb.DMatrix(x[order], label=grades, qid=ids, nthread=self.n_threads)
         self.booster_ = xgb.train(self._parameters(), data, num_boost_round=self.n_rounds)
         self.n_fitted_ = len(x)
@@ -76,8 +76,8 @@ class XGBRanker(CostModel):
         if self.booster_ is None:
             raise RecordError("XGBRanker.save: the model has not been fitted")
         booster = json.loads(bytes(self.booster_.save_raw("json")))
-        head = {"model": "XGBRanker", "feature_schema": self.feature_schema, "n_fitted": self.n_fitted_}
-        Path(path).write_text(json.dumps({**head, "booster": booster}))
+        content = {"booster": booster, "n_rounds": self.n_rounds}
+        write_model(path, "XGBRanker", self.feature_schema, self.n_fitted_, content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> XGBRanker:
@@ -90,14 +90,8 @@ class XGBRanker(CostModel):
         """
         import xgboost as xgb
 
-        try:
-            data = json.loads(Path(path).read_text())
-            schema, booster = data["feature_schema"], data["booster"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RecordError(f"XGBRanker.load({os.fspath(path)!r}): not a saved model ({error})") from None
-        if schema != FEATURE_SCHEMA:
-            raise RecordError(f"XGBRanker.load: trained on features {schema!r}, this version has {FEATURE_SCHEMA!r}; train it again")
-        model = cls(feature_schema=schema)
-        model.booster_ = xgb.Booster(model_file=bytearray(json.dumps(booster).encode()))
+        data = read_model(path, "XGBRanker")
+        model = cls(n_rounds=data["n_rounds"], feature_schema=data["feature_schema"])
+        model.booster_ = xgb.Booster(model_file=bytearray(json.dumps(data["booster"]).encode()))
         model.n_fitted_ = int(data["n_fitted"])
         return model

@@ -80,7 +80,9 @@ def compile_graph(fused: FusedGraph, target: Target, lookup: Lookup | None = Non
         calls.append(Call(number, _places(group, place), group.workload.name, origin))
     values = fused.graph.values
     inputs = tuple(Input(v.name, v.shape, str(v.dtype), place(v.name)) for v in fused.graph.inputs)
-    outputs = tuple(Input(o, values[o].shape, str(values[o].dtype), place(o)) for o in fused.graph.outputs)
+    outputs = tuple(
+        Input(o, values[o].shape, str(values[o].dtype), place(o)) for o in fused.graph.outputs
+    )
     plan = Plan(target, inputs, outputs, tuple(kernels), tuple(calls), constants, memory.n_bytes)
     return CompiledModel(plan)
 

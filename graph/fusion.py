@@ -85,7 +85,9 @@ def _kind(node: Node) -> str:
     return OPERATORS[node.op][0]
 
 
-def _grow(graph: Graph, seed: Node, consumers: dict[str, list[Node]], taken: set[int]) -> list[Node]:
+def _grow(
+    graph: Graph, seed: Node, consumers: dict[str, list[Node]], taken: set[int]
+) -> list[Node]:
     """Absorb elementwise consumers as long as one value leaves the group."""
     cluster = [seed]
     inside = {seed.outputs[0]}
@@ -98,7 +100,11 @@ def _grow(graph: Graph, seed: Node, consumers: dict[str, list[Node]], taken: set
             break
         cluster.append(following)
         inside.add(following.outputs[0])
-        leaving = [v for v in inside if v in graph.outputs or any(c not in cluster for c in consumers.get(v, []))]
+        leaving = [
+            v
+            for v in inside
+            if v in graph.outputs or any(c not in cluster for c in consumers.get(v, []))
+        ]
         if leaving == [following.outputs[0]]:
             best = len(cluster)
     return cluster[:best]
@@ -184,7 +190,11 @@ def _merges(graph: Graph, cluster: list[Node]) -> list[bool]:
     names = {v for n in cluster for v in (*n.inputs, *n.outputs) if v}
     if pointwise:
         names -= {i for i in seed.inputs[1:] if i}
-    shapes = [graph.values[v].shape for v in names if graph.constants.get(v) is None or graph.constants[v].size > 1]
+    shapes = [
+        graph.values[v].shape
+        for v in names
+        if graph.constants.get(v) is None or graph.constants[v].size > 1
+    ]
     out = []
     for d in range(rank - 1):
         good = not pointwise or d >= 2
@@ -225,8 +235,17 @@ def _merged(shape: tuple[int, ...], merges: list[bool]) -> tuple[int, ...]:
 def _flat_conv(node: Node, merges: list[bool]) -> Node:
     """A pointwise convolution on joined spatial dimensions."""
     dims = sum(not m for m in merges[1:])
-    keep = tuple(kv for kv in node.attributes if kv[0] not in ("strides", "pads", "dilations", "kernel_shape"))
-    extra = (("dilations", (1,) * dims), ("kernel_shape", (1,) * dims), ("pads", (0,) * (2 * dims)), ("strides", (1,) * dims))
+    keep = tuple(
+        kv
+        for kv in node.attributes
+        if kv[0] not in ("strides", "pads", "dilations", "kernel_shape")
+    )
+    extra = (
+        ("dilations", (1,) * dims),
+        ("kernel_shape", (1,) * dims),
+        ("pads", (0,) * (2 * dims)),
+        ("strides", (1,) * dims),
+    )
     return Node(node.op, node.inputs, node.outputs, (*keep, *extra), node.name, node.opset)
 
 

@@ -79,7 +79,9 @@ class Graph:
                 out.setdefault(i, []).append(n)
         return out
 
-    def with_nodes(self, nodes: Iterable[Node], constants: dict[str, NDArray[Any]] | None = None) -> Graph:
+    def with_nodes(
+        self, nodes: Iterable[Node], constants: dict[str, NDArray[Any]] | None = None
+    ) -> Graph:
         """The graph with other nodes, and more constants."""
         values = dict(self.values)
         merged = dict(self.constants)

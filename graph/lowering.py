@@ -46,7 +46,9 @@ def _placeholders(node: Node, values: dict[str, ValueInfo]) -> dict[str, Tensor]
     }
 
 
-def infer(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]) -> list[ValueInfo]:
+def infer(
+    node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]
+) -> list[ValueInfo]:
     """Shapes and types of a node's outputs."""
     tensors = _placeholders(node, values)
     if node.op in VIEWS:
@@ -59,10 +61,14 @@ def infer(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray
     return [ValueInfo(node.outputs[0], out.shape, out.dtype)]
 
 
-def evaluate_node(node: Node, graph_values: dict[str, ValueInfo], arrays: dict[str, NDArray[Any]]) -> NDArray[Any]:
+def evaluate_node(
+    node: Node, graph_values: dict[str, ValueInfo], arrays: dict[str, NDArray[Any]]
+) -> NDArray[Any]:
     """The value of a node whose operands are all known."""
     values = {
-        i: graph_values.get(i) or ValueInfo(i, arrays[i].shape, _info(arrays[i])) for i in node.inputs if i
+        i: graph_values.get(i) or ValueInfo(i, arrays[i].shape, _info(arrays[i]))
+        for i in node.inputs
+        if i
     }
     tensors = _placeholders(node, values)
     if node.op in VIEWS:
@@ -77,4 +83,3 @@ def _info(array: NDArray[Any]) -> Any:
     from tilewright.tensor.dtype import as_dtype
 
     return as_dtype(array.dtype)
-

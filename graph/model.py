@@ -47,7 +47,9 @@ class CompiledModel:
         self.plan = plan
         threads = n_threads or plan.target.n_threads
         if threads > plan.target.n_threads:
-            raise GraphError(f"CompiledModel: compiled for {plan.target.n_threads} threads, asked to use {threads}; compile it again")
+            raise GraphError(
+                f"CompiledModel: compiled for {plan.target.n_threads} threads, asked to use {threads}; compile it again"
+            )
         self._pool = ThreadPool(threads)
         self._arena = aligned_bytes(plan.arena_bytes)
         self._constants = {k: np.ascontiguousarray(v) for k, v in plan.constants.items()}
@@ -60,7 +62,11 @@ class CompiledModel:
 
     def _address(self, place: tuple[str, Any]) -> int:
         kind, where = place
-        base = self._arena.ctypes.data + where if kind == "arena" else self._constants[where].ctypes.data
+        base = (
+            self._arena.ctypes.data + where
+            if kind == "arena"
+            else self._constants[where].ctypes.data
+        )
         return int(base)
 
     def _array(self, v: Input) -> NDArray[Any]:
@@ -76,10 +82,14 @@ class CompiledModel:
             loaded = self._loaded[call.kernel]
             params = loaded.kernel.params
             constants = [
-                self._constants[where] for p, (_, where) in zip(params, call.places) if p.role is Role.CONST
+                self._constants[where]
+                for p, (_, where) in zip(params, call.places)
+                if p.role is Role.CONST
             ]
             packed = loaded.prepack(constants)
-            args = pointer_array([*(self._address(p) for p in call.places), *(b.ctypes.data for b in packed)])
+            args = pointer_array(
+                [*(self._address(p) for p in call.places), *(b.ctypes.data for b in packed)]
+            )
             self._keep.append((args, packed))
             table[n] = loaded.address, ctypes.addressof(args)
         return table
@@ -116,12 +126,16 @@ class CompiledModel:
         missing = [n for n in wanted if n not in inputs]
         unknown = [n for n in inputs if n not in wanted]
         if missing or unknown:
-            what = f"lacks {', '.join(missing)}" if missing else f"has no input {', '.join(unknown)}"
+            what = (
+                f"lacks {', '.join(missing)}" if missing else f"has no input {', '.join(unknown)}"
+            )
             raise GraphError(f"run: the call {what}; the inputs are {', '.join(wanted)}")
         for name, (shape, dtype) in wanted.items():
             array = np.asarray(inputs[name])
             if array.shape != shape or array.dtype != dtype:
-                raise GraphError(f"run: input {name} is {dtype}{list(shape)}, got {array.dtype}{list(array.shape)}")
+                raise GraphError(
+                    f"run: input {name} is {dtype}{list(shape)}, got {array.dtype}{list(array.shape)}"
+                )
         with self._pool.lock:
             for name in wanted:
                 self._views[name][...] = inputs[name]
@@ -129,8 +143,13 @@ class CompiledModel:
             return {v.name: self._views[v.name].copy() for v in self.plan.outputs}
 
     def _execute(self) -> None:
+        if not self.plan.calls:  # a model of views alone
+            return
         _PLAN(pool_code()["tw_plan"])(
-            self._calls.ctypes.data, len(self.plan.calls), self._workspace.ctypes.data, self._pool.pointer
+            self._calls.ctypes.data,
+            len(self.plan.calls),
+            self._workspace.ctypes.data,
+            self._pool.pointer,
         )
 
     def profile(self, repeats: int = 50) -> pd.DataFrame:
@@ -162,7 +181,12 @@ class CompiledModel:
         """One row a kernel call: its name and whether its schedule is tuned or default."""
         import pandas as pd
 
-        return pd.DataFrame({"kernel": [c.name for c in self.plan.calls], "origin": [c.origin for c in self.plan.calls]})
+        return pd.DataFrame(
+            {
+                "kernel": [c.name for c in self.plan.calls],
+                "origin": [c.origin for c in self.plan.calls],
+            }
+        )
 
     def summary(self) -> str:
         """How many kernels are tuned and how many default."""
@@ -188,7 +212,11 @@ class CompiledModel:
         plan = load_plan(Path(path))
         host = Target.host()
         have = set(host.features.split(","))
-        lacking = [f for f in plan.target.features.split(",") if f.startswith("+") and f not in have]
+        lacking = [
+            f for f in plan.target.features.split(",") if f.startswith("+") and f not in have
+        ]
         if plan.target.triple.split("-")[0] != host.triple.split("-")[0] or lacking:
-            raise GraphError(f"load({os.fspath(path)!r}): compiled for {plan.target.cpu}, this machine lacks {', '.join(lacking[:5]) or plan.target.triple}")
+            raise GraphError(
+                f"load({os.fspath(path)!r}): compiled for {plan.target.cpu}, this machine lacks {', '.join(lacking[:5]) or plan.target.triple}"
+            )
         return cls(plan, n_threads)

@@ -27,7 +27,10 @@ _STATIC = ("Constant", "ConstantOfShape", "Shape", "Size", "Range")
 _SPLIT = ("Split",)
 
 
-def load_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
+def load_onnx(
+    model: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Graph:
     """Read a model.
 
     Parameters
@@ -49,11 +52,17 @@ def load_onnx(model: str | os.PathLike[str] | bytes | onnx.ModelProto, shapes: M
     proto = _read(model)
     opset = max((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), default=0)
     _check_operators(proto, opset)
-    constants: dict[str, NDArray[Any]] = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer}
-    inputs = tuple(_input(i, dict(shapes or {})) for i in proto.graph.input if i.name not in constants)
+    constants: dict[str, NDArray[Any]] = {
+        t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer
+    }
+    inputs = tuple(
+        _input(i, dict(shapes or {})) for i in proto.graph.input if i.name not in constants
+    )
     unknown = set(shapes or {}) - {i.name for i in inputs}
     if unknown:
-        raise GraphError(f"load_onnx: no input named {sorted(unknown)[0]!r}; the inputs are {', '.join(i.name for i in inputs)}")
+        raise GraphError(
+            f"load_onnx: no input named {sorted(unknown)[0]!r}; the inputs are {', '.join(i.name for i in inputs)}"
+        )
     values = {i.name: i for i in inputs}
     for name, array in constants.items():
         values[name] = ValueInfo(name, array.shape, as_dtype(array.dtype))
@@ -74,7 +83,11 @@ def _read(model: Any) -> onnx.ModelProto:
     if isinstance(model, onnx.ModelProto):
         return model
     try:
-        return onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(os.fspath(model))
+        return (
+            onnx.load_from_string(model)
+            if isinstance(model, bytes)
+            else onnx.load(os.fspath(model))
+        )
     except FileNotFoundError:
         raise GraphError(f"load_onnx({os.fspath(model)!r}): no such file") from None
     except Exception as error:  # protobuf raises several kinds, all meaning the same
@@ -89,10 +102,13 @@ def _check_operators(proto: onnx.ModelProto, opset: int) -> None:
         known = node.op_type in OPERATORS or node.op_type in (*VIEWS, *_STATIC, *_SPLIT)
         if domain != "ai.onnx" or not known:
             version = versions.get(domain, "?")
-            missing.append(f"  {node.op_type} (domain {domain}, version {version}) at node {node.name or f'#{n}'}")
+            missing.append(
+                f"  {node.op_type} (domain {domain}, version {version}) at node {node.name or f'#{n}'}"
+            )
     if missing:
         raise UnsupportedOperatorError(
-            f"load_onnx: {len(missing)} nodes use operators that are not implemented:\n" + "\n".join(missing)
+            f"load_onnx: {len(missing)} nodes use operators that are not implemented:\n"
+            + "\n".join(missing)
         )
     if opset < 7:
         raise GraphError(f"load_onnx: the model has opset {opset}; convert it to 7 or later")
@@ -101,13 +117,17 @@ def _check_operators(proto: onnx.ModelProto, opset: int) -> None:
 def _input(info: onnx.ValueInfoProto, shapes: dict[str, Sequence[int]]) -> ValueInfo:
     kind = ONNX_TYPES.get(info.type.tensor_type.elem_type)
     if kind is None:
-        raise GraphError(f"load_onnx: input {info.name} has an element type that is not implemented")
+        raise GraphError(
+            f"load_onnx: input {info.name} has an element type that is not implemented"
+        )
     dims = info.type.tensor_type.shape.dim
     given = shapes.get(info.name)
     if given is not None:
         fixed = [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in dims]
         if len(given) != len(fixed) or any(f is not None and f != g for f, g in zip(fixed, given)):
-            raise GraphError(f"load_onnx: input {info.name} has shape {_dims(dims)} in the model, which {list(given)} does not fit")
+            raise GraphError(
+                f"load_onnx: input {info.name} has shape {_dims(dims)} in the model, which {list(given)} does not fit"
+            )
         return ValueInfo(info.name, tuple(int(g) for g in given), as_dtype(kind))
     out = []
     for k, d in enumerate(dims):
@@ -116,12 +136,21 @@ def _input(info: onnx.ValueInfoProto, shapes: dict[str, Sequence[int]]) -> Value
         elif k == 0:
             out.append(1)
         else:
-            raise GraphError(f"load_onnx: input {info.name} has the open shape {_dims(dims)}; give it, e.g. {info.name}=1,3,48,192")
+            raise GraphError(
+                f"load_onnx: input {info.name} has the open shape {_dims(dims)}; give it, e.g. {info.name}=1,3,48,192"
+            )
     return ValueInfo(info.name, tuple(out), as_dtype(kind))
 
 
 def _dims(dims: Any) -> str:
-    return "[" + ", ".join(str(d.dim_value) if d.HasField("dim_value") and d.dim_value > 0 else d.dim_param or "?" for d in dims) + "]"
+    return (
+        "["
+        + ", ".join(
+            str(d.dim_value) if d.HasField("dim_value") and d.dim_value > 0 else d.dim_param or "?"
+            for d in dims
+        )
+        + "]"
+    )
 
 
 def _attributes(raw: onnx.NodeProto) -> tuple[tuple[str, Any], ...]:
@@ -134,14 +163,20 @@ def _attributes(raw: onnx.NodeProto) -> tuple[tuple[str, Any], ...]:
             value = onnx.numpy_helper.to_array(value)
         elif isinstance(value, bytes):
             value = value.decode()
-        elif isinstance(value, (list, np.ndarray)) or hasattr(value, "__iter__") and not isinstance(value, str):
+        elif isinstance(value, (list, np.ndarray)) or (
+            hasattr(value, "__iter__") and not isinstance(value, str)
+        ):
             value = tuple(value)
         out.append((a.name, value))
     return tuple(sorted(out, key=lambda kv: kv[0]))
 
 
 def _expand(
-    raw: onnx.NodeProto, opset: int, n: int, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]
+    raw: onnx.NodeProto,
+    opset: int,
+    n: int,
+    values: dict[str, ValueInfo],
+    constants: dict[str, NDArray[Any]],
 ) -> list[Node]:
     """The node in our terms: several for operators with several outputs."""
     name = raw.name or f"{raw.op_type}#{n}"
@@ -150,12 +185,21 @@ def _expand(
     if raw.op_type == "Split":
         return _split(node, values, constants)
     used = tuple(o for o in outputs if o)
-    if len(used) > 1 and raw.op_type not in ("Dropout", "BatchNormalization", "LayerNormalization", "MaxPool"):
-        raise GraphError(f"load_onnx: {raw.op_type} {name} has {len(used)} outputs, of which one is implemented")
+    if len(used) > 1 and raw.op_type not in (
+        "Dropout",
+        "BatchNormalization",
+        "LayerNormalization",
+        "MaxPool",
+    ):
+        raise GraphError(
+            f"load_onnx: {raw.op_type} {name} has {len(used)} outputs, of which one is implemented"
+        )
     return [Node(node.op, node.inputs, outputs[:1], node.attributes, name, opset)]
 
 
-def _split(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]) -> list[Node]:
+def _split(
+    node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]
+) -> list[Node]:
     shape = values[node.inputs[0]].shape
     axis = int(node.attribute("axis", 0)) % len(shape)
     sizes = node.attribute("split")
@@ -172,11 +216,15 @@ def _split(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArra
     return out
 
 
-def _add(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]], nodes: list[Node]) -> None:
+def _add(
+    node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]], nodes: list[Node]
+) -> None:
     """Append a node, or compute it now."""
     for i in node.inputs:
         if i and i not in values:
-            raise GraphError(f"load_onnx: {node.op} {node.name} reads {i!r}, which nothing makes before it")
+            raise GraphError(
+                f"load_onnx: {node.op} {node.name} reads {i!r}, which nothing makes before it"
+            )
     known = all(i in constants for i in node.inputs if i)
     if node.op in _STATIC:
         array: NDArray[Any] = _static(node, values, constants)
@@ -195,7 +243,9 @@ def _add(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[
     values[name] = ValueInfo(name, array.shape, as_dtype(array.dtype))
 
 
-def _static(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]) -> NDArray[Any]:
+def _static(
+    node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]
+) -> NDArray[Any]:
     match node.op:
         case "Shape":
             start, end = node.attribute("start", 0), node.attribute("end")
@@ -203,16 +253,25 @@ def _static(node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArr
         case "Size":
             return np.array(int(np.prod(values[node.inputs[0]].shape)), np.int64)
         case "Constant":
-            for key, kind in (("value_float", np.float32), ("value_floats", np.float32), ("value_int", np.int64), ("value_ints", np.int64)):
+            for key, kind in (
+                ("value_float", np.float32),
+                ("value_floats", np.float32),
+                ("value_int", np.int64),
+                ("value_ints", np.int64),
+            ):
                 if node.attribute(key) is not None:
                     return np.array(node.attribute(key), kind)
             value = node.attribute("value")
             if value is None:
-                raise GraphError(f"load_onnx: Constant {node.name} holds a kind of value that is not implemented")
+                raise GraphError(
+                    f"load_onnx: Constant {node.name} holds a kind of value that is not implemented"
+                )
             return np.asarray(value)
     missing = [i for i in node.inputs if i not in constants]
     if missing:
-        raise GraphError(f"load_onnx: {node.op} {node.name} depends on data ({missing[0]}); its shape must be static")
+        raise GraphError(
+            f"load_onnx: {node.op} {node.name} depends on data ({missing[0]}); its shape must be static"
+        )
     if node.op == "Range":
         start, stop, step = (constants[i].item() for i in node.inputs)
         return np.arange(start, stop, step, dtype=constants[node.inputs[0]].dtype)

@@ -21,7 +21,17 @@ from tilewright.tensor.te import Compute, Tensor
 __all__ = ["OPERATORS", "VIEWS", "Call", "Kind", "view_shape"]
 
 Kind: TypeAlias = str  # "elementwise", "anchor", "rows" or "move"
-ONNX_TYPES = {1: "float32", 2: "uint8", 3: "int8", 6: "int32", 7: "int64", 9: "bool", 10: "float16", 11: "float64", 16: "bfloat16"}
+ONNX_TYPES = {
+    1: "float32",
+    2: "uint8",
+    3: "int8",
+    6: "int32",
+    7: "int64",
+    9: "bool",
+    10: "float16",
+    11: "float64",
+    16: "bfloat16",
+}
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,9 @@ class Call:
             return None
         value = self.constants[n]
         if value is None:
-            raise GraphError(f"{self.node.op} {self.node.name}: input {n} must be a constant; fold or fix it in the model")
+            raise GraphError(
+                f"{self.node.op} {self.node.name}: input {n} must be a constant; fold or fix it in the model"
+            )
         return [int(v) for v in value.reshape(-1)]
 
     @property
@@ -90,7 +102,11 @@ def view_shape(call: Call) -> tuple[int, ...]:
             return (int(np.prod(shape[:axis])), int(np.prod(shape[axis:])))
         case "Squeeze":
             axes = call.numbers(1, "axes")
-            gone = {a % rank for a in axes} if axes is not None else {d for d, n in enumerate(shape) if n == 1}
+            gone = (
+                {a % rank for a in axes}
+                if axes is not None
+                else {d for d, n in enumerate(shape) if n == 1}
+            )
             return tuple(n for d, n in enumerate(shape) if d not in gone)
         case "Unsqueeze":
             axes = call.numbers(1, "axes") or []
@@ -101,7 +117,10 @@ def view_shape(call: Call) -> tuple[int, ...]:
     wanted = call.numbers(1, "shape")
     if wanted is None:
         raise GraphError(f"Reshape {node.name}: no shape is given")
-    out = [shape[d] if n == 0 and not call.attribute("allowzero", 0) else n for d, n in enumerate(wanted)]
+    out = [
+        shape[d] if n == 0 and not call.attribute("allowzero", 0) else n
+        for d, n in enumerate(wanted)
+    ]
     if -1 in out:
         known = int(np.prod([n for n in out if n != -1]))
         out[out.index(-1)] = int(np.prod(shape)) // max(1, known)
@@ -149,7 +168,7 @@ def _pow(a: Expr, b: Expr) -> Expr:
     return a**b
 
 
-for _name, _f in {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b, "Div": _div, "Pow": _pow,
     "Min": _fold(te.minimum), "Max": _fold(te.maximum), "Sum": _fold(lambda a, b: a + b),
     "Sqrt": te.sqrt, "Exp": te.exp, "Log": te.log, "Erf": te.erf, "Tanh": te.tanh, "Sigmoid": te.sigmoid,
@@ -161,7 +180,8 @@ for _name, _f in {
     "LessOrEqual": lambda a, b: a <= b, "Greater": lambda a, b: a > b, "GreaterOrEqual": lambda a, b: a >= b,
     "And": te.logical_and, "Or": te.logical_or, "Not": te.logical_not, "IsNaN": te.isnan,
     "PRelu": lambda a, s: te.select(a < 0.0, a * s, a),
-}.items():  # fmt: skip
+}  # fmt: skip
+for _name, _f in _FUNCTIONS.items():
     _elementwise(_name, _f)
 
 
@@ -202,7 +222,9 @@ def _leaky_relu(call: Call) -> Compute:
 @_register("Elu", "elementwise")
 def _elu(call: Call) -> Compute:
     scale = float(call.attribute("alpha", 1.0))
-    return ops.elementwise(call.name, lambda a: te.select(a < 0.0, (te.exp(a) - 1.0) * scale, a), call.tensor(0))
+    return ops.elementwise(
+        call.name, lambda a: te.select(a < 0.0, (te.exp(a) - 1.0) * scale, a), call.tensor(0)
+    )
 
 
 @_register("HardSigmoid", "elementwise")
@@ -221,7 +243,9 @@ def _gelu(call: Call) -> Compute:
             lambda a: a * 0.5 * (1.0 + te.tanh((a + a * a * a * 0.044715) * 0.7978845608028654)),
             call.tensor(0),
         )
-    return ops.elementwise(call.name, lambda a: a * 0.5 * (1.0 + te.erf(a * 0.7071067811865476)), call.tensor(0))
+    return ops.elementwise(
+        call.name, lambda a: a * 0.5 * (1.0 + te.erf(a * 0.7071067811865476)), call.tensor(0)
+    )
 
 
 @_register("BatchNormalization", "elementwise")
@@ -237,7 +261,9 @@ def _batch_norm(call: Call) -> Compute:
     return te.compute(x.shape, lambda *axes: f(*axes), name=call.name)
 
 
-def _spatial(call: Call, kernel: Sequence[int]) -> tuple[list[int], list[tuple[int, int]], list[int]]:
+def _spatial(
+    call: Call, kernel: Sequence[int]
+) -> tuple[list[int], list[tuple[int, int]], list[int]]:
     """Strides, (before, after) paddings and dilations of a windowed operator."""
     dims = len(kernel)
     strides = list(call.attribute("strides", (1,) * dims))
@@ -312,7 +338,10 @@ def _pool(kind: str) -> Lower:
 
 OPERATORS["MaxPool"] = ("anchor", _pool("max"))
 OPERATORS["AveragePool"] = ("anchor", _pool("average"))
-OPERATORS["GlobalAveragePool"] = ("rows", lambda c: ops.global_pool(c.tensor(0), "average", name=c.name))
+OPERATORS["GlobalAveragePool"] = (
+    "rows",
+    lambda c: ops.global_pool(c.tensor(0), "average", name=c.name),
+)
 OPERATORS["GlobalMaxPool"] = ("rows", lambda c: ops.global_pool(c.tensor(0), "max", name=c.name))
 
 
@@ -342,7 +371,9 @@ def _softmax(f: Callable[..., Compute]) -> Lower:
         axis = int(call.attribute("axis", 1)) % max(1, len(x.shape))
         if axis == len(x.shape) - 1 or all(n == 1 for n in x.shape[axis + 1 :]):
             return f(x, axis=axis, name=call.name)
-        raise GraphError(f"{call.node.op} {call.node.name}: before opset 13 it flattens axes from {axis} on, which is not implemented")
+        raise GraphError(
+            f"{call.node.op} {call.node.name}: before opset 13 it flattens axes from {axis} on, which is not implemented"
+        )
 
     return lower
 
@@ -392,20 +423,28 @@ def _slice(call: Call) -> Compute:
 
 @_register("Gather", "move")
 def _gather(call: Call) -> Compute:
-    return ops.gather(call.tensor(0), call.tensor(1), axis=int(call.attribute("axis", 0)), name=call.name)
+    return ops.gather(
+        call.tensor(0), call.tensor(1), axis=int(call.attribute("axis", 0)), name=call.name
+    )
 
 
 @_register("Expand", "elementwise")
 def _expand(call: Call) -> Compute:
     shape = tuple(call.numbers(1, "shape") or ())
-    return ops.expand(call.tensor(0), ops.broadcast_shape(call.tensor(0).shape, shape), name=call.name)
+    return ops.expand(
+        call.tensor(0), ops.broadcast_shape(call.tensor(0).shape, shape), name=call.name
+    )
 
 
 @_register("Tile", "move")
 def _tile(call: Call) -> Compute:
     x, times = call.tensor(0), call.numbers(1) or []
     shape = [n * t for n, t in zip(x.shape, times)]
-    return te.compute(shape, lambda *axes: x[tuple(v % n if n > 1 else Const(0) for v, n in zip(axes, x.shape))], name=call.name)
+    return te.compute(
+        shape,
+        lambda *axes: x[tuple(v % n if n > 1 else Const(0) for v, n in zip(axes, x.shape))],
+        name=call.name,
+    )
 
 
 @_register("Pad", "move")
@@ -424,5 +463,3 @@ def _pad(call: Call) -> Compute:
     if min(*before, *after, 0) < 0:
         raise GraphError(f"Pad {call.node.name}: negative padding is not implemented; use Slice")
     return ops.pad(x, before, after, mode=mode, value=value, name=call.name)
-
-

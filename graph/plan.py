@@ -117,7 +117,9 @@ def load_plan(path: Path) -> Plan:
         with zipfile.ZipFile(path) as z:
             head = json.loads(z.read("model.json"))
             if head.get("format") != FORMAT:
-                raise GraphError(f"load({str(path)!r}): format {head.get('format')}, this version reads {FORMAT}; compile again")
+                raise GraphError(
+                    f"load({str(path)!r}): format {head.get('format')}, this version reads {FORMAT}; compile again"
+                )
             kernels = tuple(
                 KernelObject(
                     z.read(f"kernels/{n}.o"), k["symbol"], tuple(map(_read_param, k["params"])),
@@ -133,7 +135,10 @@ def load_plan(path: Path) -> Plan:
         raise GraphError(f"load({str(path)!r}): no such file") from None
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
         raise GraphError(f"load({str(path)!r}): not a compiled model ({error})") from None
-    calls = tuple(Call(k, tuple((p[0], p[1]) for p in places), name, origin) for k, places, name, origin in head["calls"])
+    calls = tuple(
+        Call(k, tuple((p[0], p[1]) for p in places), name, origin)
+        for k, places, name, origin in head["calls"]
+    )
     return Plan(
         Target.from_json(head["target"]), tuple(map(_read_value, head["inputs"])),
         tuple(map(_read_value, head["outputs"])), kernels, calls, constants, head["arena_bytes"],

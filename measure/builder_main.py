@@ -36,7 +36,13 @@ def _build(sock: socket.socket, request: dict[str, Any]) -> None:
     except BuildError as error:
         send(sock, ("end", {"status": Status.BUILD_ERROR, "message": str(error)}))
     else:
-        send(sock, ("end", {"status": Status.OK, "kernel": kernel, "build_s": time.perf_counter() - start}))
+        send(
+            sock,
+            (
+                "end",
+                {"status": Status.OK, "kernel": kernel, "build_s": time.perf_counter() - start},
+            ),
+        )
 
 
 def main(fd: int) -> None:
@@ -57,8 +63,14 @@ def main(fd: int) -> None:
         ending = run_child(lambda s, r=request: _build(s, r), request["timeout_s"], sock)  # type: ignore[misc]
         answer = ending.message
         if answer is None:
-            status = {"timeout": Status.BUILD_TIMEOUT, "exit 98": Status.BUILD_ERROR}.get(ending.reason, Status.BUILD_CRASH)
-            text = f"the build took over {request['timeout_s']:g} s" if ending.reason == "timeout" else ending.reason
+            status = {"timeout": Status.BUILD_TIMEOUT, "exit 98": Status.BUILD_ERROR}.get(
+                ending.reason, Status.BUILD_CRASH
+            )
+            text = (
+                f"the build took over {request['timeout_s']:g} s"
+                if ending.reason == "timeout"
+                else ending.reason
+            )
             answer = {"status": status, "message": ": ".join(x for x in (text, ending.stderr) if x)}
         answer.setdefault("build_s", time.perf_counter() - start)
         send(sock, answer)

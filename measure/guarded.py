@@ -13,7 +13,14 @@ __all__ = ["Guarded"]
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 GUARD = 1 << 20
@@ -45,12 +52,14 @@ class Guarded:
         self._inner = self._base + GUARD
         self._protect(mmap.PROT_READ | mmap.PROT_WRITE)
         start = self._inner + self._pages - rounded
-        raw = np.frombuffer((ctypes.c_uint8 * self._pages).from_address(self._inner), np.uint8)
+        raw = np.ctypeslib.as_array((ctypes.c_uint8 * self._pages).from_address(self._inner))
         self._raw = raw
         self._first = start - self._inner
         self._n_bytes = n_bytes
         self._raw[:] = BAND
-        self.array: NDArray[Any] = raw[self._first : self._first + n_bytes].view(dtype).reshape(shape)
+        self.array: NDArray[Any] = (
+            raw[self._first : self._first + n_bytes].view(dtype).reshape(shape)
+        )
 
     def _protect(self, mode: int) -> None:
         if _libc.mprotect(self._inner, self._pages, mode):

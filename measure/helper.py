@@ -62,7 +62,9 @@ class Helper:
         try:
             answer = receive(self.socket)
         except (EOFError, OSError) as error:
-            raise MeasureError(f"the {self.kind} helper did not start ({error}); run `tilewright doctor`") from None
+            raise MeasureError(
+                f"the {self.kind} helper did not start ({error}); run `tilewright doctor`"
+            ) from None
         if answer != "ready":
             raise MeasureError(f"the {self.kind} helper said {answer!r} instead of being ready")
         self.socket.settimeout(None)

@@ -45,5 +45,3 @@ def _index_limits(workload: Workload) -> dict[Placeholder, int]:
 
 def _reads(e: Expr) -> list[Placeholder]:
     return [n.tensor for n in walk(e) if isinstance(n, Read) and isinstance(n.tensor, Placeholder)]
-
-

@@ -41,9 +41,14 @@ class LocalPool(QueuedPool):
         run_timeout_s: float = 10.0,
         builder: str = DEFAULT_BUILDER,
     ) -> None:
-        super().__init__(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s, builder=builder)
+        super().__init__(
+            build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s, builder=builder
+        )
         count = n_builders or len(os.sched_getaffinity(0))
-        self.slots = [Slot("run", Helper("run")), *(Slot("build", Helper("build")) for _ in range(count))]
+        self.slots = [
+            Slot("run", Helper("run")),
+            *(Slot("build", Helper("build")) for _ in range(count)),
+        ]
 
     def _send(self, slot: Slot, request: dict[str, Any]) -> None:
         slot.worker.send(request)

@@ -51,7 +51,12 @@ class Pool(ABC):
     def __enter__(self) -> Pool:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
@@ -89,7 +94,13 @@ class QueuedPool(Pool):
     max_attempts = 3
     max_built = 8
 
-    def __init__(self, *, build_timeout_s: float = 20.0, run_timeout_s: float = 10.0, builder: str = DEFAULT_BUILDER) -> None:
+    def __init__(
+        self,
+        *,
+        build_timeout_s: float = 20.0,
+        run_timeout_s: float = 10.0,
+        builder: str = DEFAULT_BUILDER,
+    ) -> None:
         self.build_timeout_s = build_timeout_s
         self.run_timeout_s = run_timeout_s
         self.builder = builder
@@ -153,13 +164,20 @@ class QueuedPool(Pool):
         if self._exclusive():
             if self._running_phase and not self._to_run and not any(s.job for s in runners):
                 self._running_phase = False
-            if not self._running_phase and (len(self._to_run) >= self.max_built or not self._to_build):
+            if not self._running_phase and (
+                len(self._to_run) >= self.max_built or not self._to_build
+            ):
                 self._running_phase = True
             may_build, may_run = not self._running_phase, self._running_phase and not building
         else:
             may_build = may_run = True
         for slot in builders:
-            while may_build and slot.job is None and self._to_build and len(self._to_run) < self.max_built:
+            while (
+                may_build
+                and slot.job is None
+                and self._to_build
+                and len(self._to_run) < self.max_built
+            ):
                 self._start(slot, self._to_build.popleft())
         for slot in runners:
             while may_run and slot.job is None and self._to_run:
@@ -218,7 +236,9 @@ class QueuedPool(Pool):
         job.attempts += 1
         if job.attempts >= self.max_attempts:
             text = f"the {slot.kind} worker died {job.attempts} times with this candidate"
-            self._done.append(MeasureResult(job.input.id, Status.LOST, message=text, build_s=job.build_s))
+            self._done.append(
+                MeasureResult(job.input.id, Status.LOST, message=text, build_s=job.build_s)
+            )
         elif slot.kind == "build":
             self._to_build.appendleft(job)
         else:

@@ -62,7 +62,9 @@ def run_child(
     try:
         while True:
             left = deadline - time.monotonic()
-            ready, _, _ = select.select([mine, owner], [], [], max(0.0, left)) if left > 0 else ([], [], [])
+            ready, _, _ = (
+                select.select([mine, owner], [], [], max(0.0, left)) if left > 0 else ([], [], [])
+            )
             if not ready:
                 reason = "timeout"
                 break

@@ -72,15 +72,20 @@ class RayPool(QueuedPool):
         run_timeout_s: float = 10.0,
         builder: str = DEFAULT_BUILDER,
     ) -> None:
-        super().__init__(build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s, builder=builder)
+        super().__init__(
+            build_timeout_s=build_timeout_s, run_timeout_s=run_timeout_s, builder=builder
+        )
         import ray
 
         self._ray = ray
         self._owns = False
         self._connect(address)
-        if resource and not ray.cluster_resources().get(resource):
-            have = sorted(k for k in ray.cluster_resources() if k.startswith("measure:"))
-            raise MeasureError(f"RayPool: no machine offers the resource {resource!r}; there are {have}")
+        offered: dict[str, float] = dict(ray.cluster_resources())  # type: ignore[no-untyped-call]
+        if resource and not offered.get(resource):
+            have = sorted(k for k in offered if k.startswith("measure:"))
+            raise MeasureError(
+                f"RayPool: no machine offers the resource {resource!r}; there are {have}"
+            )
         self._resource = resource
         cores = len(os.sched_getaffinity(0))
         kinds = ["run"] * n_runners + ["build"] * (n_builders or cores)
@@ -106,7 +111,9 @@ class RayPool(QueuedPool):
             )
             self._owns = True
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise MeasureError(f"RayPool: cannot reach Ray at {address or 'this machine'}: {error}") from None
+            raise MeasureError(
+                f"RayPool: cannot reach Ray at {address or 'this machine'}: {error}"
+            ) from None
 
     def _actor(self, kind: str) -> Any:
         options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}

@@ -60,7 +60,13 @@ class _Data:
             g.close()
 
 
-def _measure(sock: socket.socket, data: _Data, kernel: KernelObject, request: dict[str, Any], reference: ReferenceKernel) -> None:
+def _measure(
+    sock: socket.socket,
+    data: _Data,
+    kernel: KernelObject,
+    request: dict[str, Any],
+    reference: ReferenceKernel,
+) -> None:
     """In the child: run once, let the parent check, time, let it check again."""
     loaded = LoadedKernel(kernel)
     inputs = iter(data.inputs)
@@ -84,7 +90,9 @@ def _measure(sock: socket.socket, data: _Data, kernel: KernelObject, request: di
         send(sock, ("end", {"seconds": samples, "reference_seconds": references}))
 
 
-def _serve(request: dict[str, Any], data: _Data, reference: ReferenceKernel, sock: socket.socket) -> dict[str, Any]:
+def _serve(
+    request: dict[str, Any], data: _Data, reference: ReferenceKernel, sock: socket.socket
+) -> dict[str, Any]:
     for g in data.outputs:
         g.poison()
     wrong: list[str] = []
@@ -96,7 +104,10 @@ def _serve(request: dict[str, Any], data: _Data, reference: ReferenceKernel, soc
         return not problem
 
     ending = run_child(
-        lambda s: _measure(s, data, request["kernel"], request, reference), request["timeout_s"], sock, on_message=check
+        lambda s: _measure(s, data, request["kernel"], request, reference),
+        request["timeout_s"],
+        sock,
+        on_message=check,
     )
     if wrong:
         return {"status": Status.WRONG, "message": wrong[0]}
@@ -106,7 +117,10 @@ def _serve(request: dict[str, Any], data: _Data, reference: ReferenceKernel, soc
         return {"status": Status.OK, "value": value, **ending.message}
     if ending.reason == "timeout":
         return {"status": Status.RUN_TIMEOUT, "message": f"ran over {request['timeout_s']:g} s"}
-    return {"status": Status.RUN_CRASH, "message": ": ".join(x for x in (ending.reason, ending.stderr) if x)}
+    return {
+        "status": Status.RUN_CRASH,
+        "message": ": ".join(x for x in (ending.reason, ending.stderr) if x),
+    }
 
 
 def main(fd: int) -> None:
@@ -134,7 +148,10 @@ def main(fd: int) -> None:
                 kept.popitem(last=False)[1].close()
             answer = _serve(request, kept[key], reference, sock)
         except MemoryError as error:
-            answer = {"status": Status.RUN_CRASH, "message": f"the runner has too little memory: {error}"}
+            answer = {
+                "status": Status.RUN_CRASH,
+                "message": f"the runner has too little memory: {error}",
+            }
         answer["run_s"] = time.perf_counter() - start
         send(sock, answer)
 

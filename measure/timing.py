@@ -24,7 +24,9 @@ from tilewright.tensor import Workload, te
 
 __all__ = ["Protocol", "ReferenceKernel", "race", "repeat"]
 
-_REPEAT = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+_REPEAT = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,9 @@ class ReferenceKernel:
         n = 128
         a, b = te.placeholder((n, n), name="a"), te.placeholder((n, n), name="b")
         k = te.reduce_axis(n, "k")
-        workload = Workload.of(te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], k), name="c"))
+        workload = Workload.of(
+            te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], k), name="c")
+        )
         schedule = Schedule(workload)
         target = Target.host(1)
         lanes = target.vector_bits // 32
@@ -73,7 +77,13 @@ class ReferenceKernel:
 
     def sample(self, n: int | None = None) -> float:
         """Seconds of one call now."""
-        return repeat(self._kernel.address, self._args, self._kernel.workspace.ctypes.data, self._runtime, n or self.n)
+        return repeat(
+            self._kernel.address,
+            self._args,
+            self._kernel.workspace.ctypes.data,
+            self._runtime,
+            n or self.n,
+        )
 
 
 def race(

@@ -13,7 +13,12 @@ from tilewright.tensor.workload import Workload
 
 __all__ = ["compare", "tolerance"]
 
-_EPS = {DType.FLOAT64: 2.0**-52, DType.FLOAT32: 2.0**-23, DType.FLOAT16: 2.0**-10, DType.BFLOAT16: 2.0**-7}
+_EPS = {
+    DType.FLOAT64: 2.0**-52,
+    DType.FLOAT32: 2.0**-23,
+    DType.FLOAT16: 2.0**-10,
+    DType.BFLOAT16: 2.0**-7,
+}
 
 
 def tolerance(workload: Workload) -> float:
@@ -43,13 +48,21 @@ def compare(found: NDArray[Any], expected: NDArray[Any], rtol: float) -> str | N
         return f"{int(bad.sum())} of {bad.size} elements differ, first at {at}: {found[where]} instead of {expected[where]}"
     wide = found.astype(np.float64)
     with np.errstate(over="ignore"):  # what the output's type cannot hold is infinite there
-        expected = np.where(np.isinf(expected.astype(found.dtype).astype(np.float64)), np.sign(expected) * np.inf, expected)
+        expected = np.where(
+            np.isinf(expected.astype(found.dtype).astype(np.float64)),
+            np.sign(expected) * np.inf,
+            expected,
+        )
     finite = expected[np.isfinite(expected)]
     largest = float(np.max(np.abs(finite), initial=0.0))
     scale = largest * np.sqrt(np.mean(np.square(finite / largest))) if largest > 0 else 0.0
     with np.errstate(invalid="ignore"):
         gap = np.abs(wide - expected)
-        bad = ~((gap <= rtol * (np.abs(expected) + scale)) | (wide == expected) | (np.isnan(wide) & np.isnan(expected)))
+        bad = ~(
+            (gap <= rtol * (np.abs(expected) + scale))
+            | (wide == expected)
+            | (np.isnan(wide) & np.isnan(expected))
+        )
     if not bad.any():
         return None
     where = np.unravel_index(int(np.argmax(bad)), bad.shape)

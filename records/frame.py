@@ -40,7 +40,9 @@ def to_frame(records: Iterable[Record]) -> pd.DataFrame:
 
 def _row(r: Record) -> dict[str, object]:
     p = r.provenance
-    spread = statistics.pstdev(r.seconds) / statistics.fmean(r.seconds) if r.seconds else float("nan")
+    spread = (
+        statistics.pstdev(r.seconds) / statistics.fmean(r.seconds) if r.seconds else float("nan")
+    )
     row: dict[str, object] = {
         "workload": r.workload, "anchor": r.anchor, "name": r.name, "target": r.target,
         "study": p.study, "trial": r.trial, "stage": r.stage.value, "default": r.default,

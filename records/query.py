@@ -61,7 +61,9 @@ def best(records: Iterable[Record], workload: str, target: str) -> Record | None
 def confirmed(records: Iterable[Record], workload: str, target: str) -> frozenset[str]:
     """Row ids of the candidates of a task that have a correct FINAL record."""
     return frozenset(
-        r.row_id for r in records if r.task_key == (workload, target) and r.ok and r.stage is Stage.FINAL
+        r.row_id
+        for r in records
+        if r.task_key == (workload, target) and r.ok and r.stage is Stage.FINAL
     )
 
 

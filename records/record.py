@@ -117,7 +117,9 @@ class Record:
 
     def __post_init__(self) -> None:
         if self.ok and not (math.isfinite(self.value) and self.value > 0):
-            raise RecordError(f"Record({self.row_id}): status OK with a value of {self.value} seconds")
+            raise RecordError(
+                f"Record({self.row_id}): status OK with a value of {self.value} seconds"
+            )
         if not self.ok and self.value != math.inf:
             raise RecordError(
                 f"Record({self.row_id}): status {self.status} with a value of {self.value}; pass math.inf"
@@ -140,7 +142,9 @@ class Record:
 
         steps = json.loads(self.trace_text)
         if steps is None:
-            raise RecordError(f"Record({self.row_id}).trace: the candidate has no legal trace: {self.message}")
+            raise RecordError(
+                f"Record({self.row_id}).trace: the candidate has no legal trace: {self.message}"
+            )
         return Trace.from_json(steps)
 
     @property
@@ -176,7 +180,9 @@ class Record:
         claimed = payload.pop("checksum", None)
         actual = _checksum(payload)
         if claimed != actual:
-            raise RecordError(f"record line: checksum {actual} differs from the stated {claimed}; the line was changed")
+            raise RecordError(
+                f"record line: checksum {actual} differs from the stated {claimed}; the line was changed"
+            )
         try:
             return _from_payload(payload)
         except (KeyError, TypeError, ValueError, AttributeError) as e:
@@ -188,7 +194,9 @@ class Record:
         payload["value"] = self.value if self.ok else None
         payload["knobs"] = dict(self.knobs)
         payload["stage"] = self.stage.value
-        payload["provenance"] = {f.name: getattr(self.provenance, f.name) for f in fields(Provenance)}
+        payload["provenance"] = {
+            f.name: getattr(self.provenance, f.name) for f in fields(Provenance)
+        }
         return payload
 
 

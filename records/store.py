@@ -75,7 +75,9 @@ class RecordStore:
         return iter(tuple(self._records))
 
     def __repr__(self) -> str:
-        return f"RecordStore({str(self.path)!r}, {len(self)} records, {len(self.problems)} problems)"
+        return (
+            f"RecordStore({str(self.path)!r}, {len(self)} records, {len(self.problems)} problems)"
+        )
 
     def __enter__(self) -> RecordStore:
         return self
@@ -159,7 +161,9 @@ class RecordStore:
             return 0
         with file:
             stat = os.fstat(file.fileno())
-            if (self._inode is not None and stat.st_ino != self._inode) or stat.st_size < self._offset:
+            if (
+                self._inode is not None and stat.st_ino != self._inode
+            ) or stat.st_size < self._offset:
                 self._forget()  # the file was replaced or cut: read it anew
             self._inode = stat.st_ino
             file.seek(self._offset)
@@ -172,7 +176,9 @@ class RecordStore:
         self._offset += whole
         rest = data[whole:]
         self._tail = (
-            Problem(self._n_lines + 1, "incomplete: it has no line end", _shorten(rest)) if rest else None
+            Problem(self._n_lines + 1, "incomplete: it has no line end", _shorten(rest))
+            if rest
+            else None
         )
         return len(self._records) - before
 
@@ -208,9 +214,13 @@ def write_new(path: Path, records: Iterable[Record]) -> int:
                 file.write((record.to_line() + "\n").encode())
             file.flush()
             os.fsync(file.fileno())
-        os.link(temporary, path)  # unlike a rename, this refuses to replace a file that came up meanwhile
+        os.link(
+            temporary, path
+        )  # unlike a rename, this refuses to replace a file that came up meanwhile
     except FileExistsError:
-        raise RecordError(f"write({path}): the file exists; choose another name or remove it") from None
+        raise RecordError(
+            f"write({path}): the file exists; choose another name or remove it"
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
     return n

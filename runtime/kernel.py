@@ -55,7 +55,9 @@ class LoadedKernel:
         if self.prepack_address is None:
             return packed
         given = iter(constants)
-        pointers = [next(given).ctypes.data if p.role is Role.CONST else None for p in self.kernel.params]
+        pointers = [
+            next(given).ctypes.data if p.role is Role.CONST else None for p in self.kernel.params
+        ]
         args = pointer_array([*pointers, *(b.ctypes.data for b in packed)])
         ENTRY(self.prepack_address)(args, self.workspace.ctypes.data, self.pool.pointer)
         return packed
@@ -80,9 +82,15 @@ class LoadedKernel:
         """
         inputs = [p for p in self.kernel.params if p.role is not Role.OUTPUT]
         if len(arrays) != len(inputs):
-            raise TilewrightError(f"run: {len(arrays)} arrays for {len(inputs)} inputs ({', '.join(p.name for p in inputs)})")
+            raise TilewrightError(
+                f"run: {len(arrays)} arrays for {len(inputs)} inputs ({', '.join(p.name for p in inputs)})"
+            )
         ready = [checked(p, a) for p, a in zip(inputs, arrays)]
-        outputs = [aligned_empty(p.shape, p.dtype.numpy) for p in self.kernel.params if p.role is Role.OUTPUT]
+        outputs = [
+            aligned_empty(p.shape, p.dtype.numpy)
+            for p in self.kernel.params
+            if p.role is Role.OUTPUT
+        ]
         with self.pool.lock:
             packed = self.prepack([a for p, a in zip(inputs, ready) if p.role is Role.CONST])
             args = pointer_array([b.ctypes.data for b in (*ready, *outputs, *packed)])

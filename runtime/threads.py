@@ -257,7 +257,9 @@ def _pool_code() -> Linked:
     target = Target.host(1)
     arch = target.triple.split("-")[0]
     if arch not in _PAUSE:
-        raise TilewrightError(f"ThreadPool: no thread pool for {arch}; use a target with one thread")
+        raise TilewrightError(
+            f"ThreadPool: no thread pool for {arch}; use a target with one thread"
+        )
     declare, pause, futex = _PAUSE[arch]
     text = _POOL.format(declare_pause=declare, pause=pause, futex=futex, spins=SPINS)
     code, _ = compile_text(text, target)
@@ -314,7 +316,9 @@ class ThreadPool:
             self._memory.ctypes.data, self._args.ctypes.data, self._ids.ctypes.data
         )
         if got != self.n_threads:
-            raise TilewrightError(f"ThreadPool({self.n_threads}): only {got} threads could be started")
+            raise TilewrightError(
+                f"ThreadPool({self.n_threads}): only {got} threads could be started"
+            )
         self._pid = os.getpid()
         self._finalizer = weakref.finalize(
             self, _stop, self._pid, addresses["tw_pool_stop"], self._memory, self._ids

@@ -151,12 +151,16 @@ def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
     if isinstance(last, Poly):
         for atoms, c in last.terms:
             if atoms == (lane,):
-                rest = [a for a, _ in last.terms if a != atoms and any(n == lane for x in a for n in walk(x))]
+                rest = [
+                    a
+                    for a, _ in last.terms
+                    if a != atoms and any(n == lane for x in a for n in walk(x))
+                ]
                 return c if not rest else None
     return None
 
 
-_SPECIAL = frozenset("exp log tanh erf sigmoid sqrt rsqrt sin cos".split())
+_SPECIAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt", "sin", "cos"])
 
 
 def _operations(store: Store) -> tuple[int, int]:
@@ -207,5 +211,3 @@ def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr]
     rows = product(sizes[:-1])
     per_line = max(1, 64 // n_bytes)
     return elements * n_bytes, rows * ceildiv(sizes[-1], per_line)
-
-

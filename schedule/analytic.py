@@ -59,7 +59,9 @@ def _count(a: Access, unrolled: list[LoopFacts], lane: LoopFacts | None, chunks:
     return times * (chunks if a.lane_stride == 1 else lane.extent)
 
 
-def _fits(facts: BlockFacts, accesses: list[Access], n_loops: int) -> list[tuple[Expr, list[Expr], Expr]]:
+def _fits(
+    facts: BlockFacts, accesses: list[Access], n_loops: int
+) -> list[tuple[Expr, list[Expr], Expr]]:
     """For each depth: bytes of all accesses inside, bytes of each, and lines."""
     out = []
     for depth in range(n_loops + 1):
@@ -72,7 +74,9 @@ def _fits(facts: BlockFacts, accesses: list[Access], n_loops: int) -> list[tuple
     return out
 
 
-def _moved(facts: BlockFacts, accesses: list[Access], levels: list[tuple[Expr, list[Expr], Expr]]) -> list[Expr]:
+def _moved(
+    facts: BlockFacts, accesses: list[Access], levels: list[tuple[Expr, list[Expr], Expr]]
+) -> list[Expr]:
     """For each depth: bytes fetched if just what is inside the loop there stays in the cache."""
     out = []
     for depth, (_, each, _) in enumerate(levels):
@@ -169,5 +173,3 @@ def parallel_extent(facts: BlockFacts) -> Expr:
 def counts(facts: BlockFacts) -> bool:
     """Whether the block runs at every call (packing of constants does not)."""
     return facts.accesses[0].buffer.role is not Role.PACKED
-
-

@@ -30,7 +30,19 @@ N_LOOPS = 6
 
 
 def _names() -> tuple[str, ...]:
-    names = ["seconds", "n_blocks", "parallel", "speedup", "spread", "threads", "lanes", "l1", "l2", "l3", "peak"]
+    names = [
+        "seconds",
+        "n_blocks",
+        "parallel",
+        "speedup",
+        "spread",
+        "threads",
+        "lanes",
+        "l1",
+        "l2",
+        "l3",
+        "peak",
+    ]
     for block in ("main", "next", "rest"):
         names += [f"{block}.{n}" for n in ("cycles", "traffic1", "traffic2", "traffic3", "seconds")]
     names += [f"main.{n}" for n in ("work", "loads", "stores", "chains", "bodies", "waste", "flops", "special",
@@ -39,7 +51,9 @@ def _names() -> tuple[str, ...]:
         names += [f"main.bytes{level}", f"main.lines{level}"]
     for loop in range(N_LOOPS):
         names += [f"main.extent{loop}", f"main.reduces{loop}"]
-    names += [f"next.{n}" for n in ("work", "loads", "stores", "waste", "bodies", "gathers", "special")]
+    names += [
+        f"next.{n}" for n in ("work", "loads", "stores", "waste", "bodies", "gathers", "special")
+    ]
     return tuple(names)
 
 
@@ -94,7 +108,9 @@ def sketch_features(program: Program, target: Target) -> SketchFeatures:
     facts = [f for f in block_facts(program) if counts(f)]
     costs = [block_cost(f, target) for f in facts]
     seconds = [block_seconds(f, c, target) for f, c in zip(facts, costs)]
-    order = sorted(range(len(facts)), key=lambda n: (facts[n].store.reduce is None, -_weight(facts[n])))
+    order = sorted(
+        range(len(facts)), key=lambda n: (facts[n].store.reduce is None, -_weight(facts[n]))
+    )
     main = order[0]
     total = _sum(seconds)
     regions = {f.loops[0].var for f in facts if f.loops and f.loops[0].kind is LoopKind.PARALLEL}
@@ -164,4 +180,12 @@ def _next_features(facts: list[BlockFacts], costs: list[BlockCost]) -> list[Expr
         return [_zero()] * 7
     f, c = facts[0], costs[0]
     gathers = sum(a.lane_stride not in (0, 1) for a in f.accesses)
-    return [_log(c.work), _log(c.loads), _log(c.stores), c.waste, _log(c.bodies), number(gathers), number(f.special)]
+    return [
+        _log(c.work),
+        _log(c.loads),
+        _log(c.stores),
+        c.waste,
+        _log(c.bodies),
+        number(gathers),
+        number(f.special),
+    ]

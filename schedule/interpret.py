@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.loops import reduction_loops
-from tilewright.schedule.program import For, Program, Role, Stmt, Store
+from tilewright.schedule.program import For, Program, Role, Stmt
 from tilewright.schedule.reduction import decompose_reduction
 from tilewright.tensor.expr import (
     Binary,
@@ -46,7 +46,12 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "not": operator.not_, "isnan": math.isnan, "rsqrt": lambda x: 1 / math.sqrt(x),
     "sigmoid": lambda x: 1 / (1 + math.exp(-x)),
 }  # fmt: skip
-_REDUCE: dict[str, Callable[[Any, Any], Any]] = {"sum": operator.add, "prod": operator.mul, "max": max, "min": min}
+_REDUCE: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": operator.add,
+    "prod": operator.mul,
+    "max": max,
+    "min": min,
+}
 
 
 def interpret(program: Program, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
@@ -110,7 +115,9 @@ def _loop(s: For, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> None:
         _run(s.body, env, memory)
 
 
-def _index(name: str, indices: tuple[Expr, ...], env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> tuple[int, ...]:
+def _index(
+    name: str, indices: tuple[Expr, ...], env: dict[Var, int], memory: dict[str, NDArray[Any]]
+) -> tuple[int, ...]:
     where = tuple(int(evaluate(i, env, memory)) for i in indices)
     shape = memory[name].shape
     if not all(0 <= i < n for i, n in zip(where, shape)):
@@ -149,5 +156,7 @@ def evaluate(e: Expr, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> A
         case Load(buffer, indices):
             return memory[buffer][_index(buffer, indices, env, memory)].item()
         case Knob(name):
-            raise ScheduleError(f"interpret: the program holds the open knob {name}; choose a row first")
+            raise ScheduleError(
+                f"interpret: the program holds the open knob {name}; choose a row first"
+            )
     raise AssertionError(type(e))

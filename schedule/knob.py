@@ -42,7 +42,9 @@ class Knobs:
         """A knob that takes one of the given integers; a single one is no knob at all."""
         found = tuple(sorted({int(v) for v in options}))
         if not found or found[0] < 1:
-            raise ScheduleError(f"knob.values({name!r}, {list(options)}): needs integers of 1 or more")
+            raise ScheduleError(
+                f"knob.values({name!r}, {list(options)}): needs integers of 1 or more"
+            )
         if any(c.knob.name == name for c in self.columns):
             raise ScheduleError(f"knob.values({name!r}): the name is taken; give each knob its own")
         if len(found) == 1:
@@ -51,7 +53,9 @@ class Knobs:
         self.columns.append(column)
         return column.knob
 
-    def tile(self, name: str, extent: int, levels: int = 2, max_inner: int = 64) -> tuple[Expr, ...]:
+    def tile(
+        self, name: str, extent: int, levels: int = 2, max_inner: int = 64
+    ) -> tuple[Expr, ...]:
         """Sizes of the inner levels of a tiled loop, outermost first; they need not divide.
 
         Parameters
@@ -84,12 +88,41 @@ class Knobs:
         """Demand that a condition on knobs holds in every candidate."""
         if isinstance(constraint, Const):
             if not constraint.value:
-                raise ScheduleError("require: the constraint is false whatever the knobs; this branch has no candidates")
+                raise ScheduleError(
+                    "require: the constraint is false whatever the knobs; this branch has no candidates"
+                )
             return
         self.constraints.append(constraint)
 
 
 def tile_sizes(limit: int) -> list[int]:
     """Sizes worth trying up to a limit: small ones, multiples of powers of two, and the limit."""
-    base = [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96, 128, 192, 256, 384, 512]
+    base = [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        10,
+        12,
+        14,
+        16,
+        20,
+        24,
+        28,
+        32,
+        40,
+        48,
+        56,
+        64,
+        96,
+        128,
+        192,
+        256,
+        384,
+        512,
+    ]
     return sorted({v for v in base if v < limit} | {limit} | {-(-limit // d) for d in (2, 3, 4)})

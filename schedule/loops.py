@@ -46,7 +46,9 @@ def mentions(expr: Expr, variables: Sequence[Var]) -> bool:
     return any(node in variables for node in walk(expr) if isinstance(node, Var))
 
 
-def replace_loop(program: Program, var: Var, f: Callable[[For], Stmt | tuple[Stmt, ...]]) -> Program:
+def replace_loop(
+    program: Program, var: Var, f: Callable[[For], Stmt | tuple[Stmt, ...]]
+) -> Program:
     """Rebuild one loop."""
     find_loop(program, var)
     return program.with_body(
@@ -108,12 +110,18 @@ def _loads(expr: Expr, buffer: str) -> bool:
 def reduces_into(program: Program, loop: For) -> Store | None:
     """A store below a loop that the loop reduces into, or None."""
     for s in walk_stmts(loop.body):
-        if isinstance(s, Store) and s.reduce and any(r is loop for r in reduction_loops(program, s.block)):
+        if (
+            isinstance(s, Store)
+            and s.reduce
+            and any(r is loop for r in reduction_loops(program, s.block))
+        ):
             return s
     return None
 
 
-def split(program: Program, loop: Var, factors: Sequence[Expr | int]) -> tuple[Program, tuple[Var, ...]]:
+def split(
+    program: Program, loop: Var, factors: Sequence[Expr | int]
+) -> tuple[Program, tuple[Var, ...]]:
     """Tile a loop; `factors` are the sizes of the inner levels, outermost first.
 
     Factors need not divide the extent: the last tile is shorter.
@@ -130,13 +138,19 @@ def split(program: Program, loop: Var, factors: Sequence[Expr | int]) -> tuple[P
     for f in sizes:
         value = const_value(f)
         if value is not None and value < 1:
-            raise ScheduleError(f"split({loop.name}, {[str(s) for s in sizes]}): factor {value} is below 1; use 1 or more")
+            raise ScheduleError(
+                f"split({loop.name}, {[str(s) for s in sizes]}): factor {value} is below 1; use 1 or more"
+            )
     if not sizes:
-        raise ScheduleError(f"split({loop.name}, []): no factors; give the sizes of the inner levels")
+        raise ScheduleError(
+            f"split({loop.name}, []): no factors; give the sizes of the inner levels"
+        )
     found = find_loop(program, loop)
     if found.kind is not LoopKind.SERIAL or found.parts:
         what = "fused" if found.parts else found.kind.value
-        raise ScheduleError(f"split({loop.name}): the loop is {what}; split before you fuse or annotate")
+        raise ScheduleError(
+            f"split({loop.name}): the loop is {what}; split before you fuse or annotate"
+        )
     new = tuple(Var(f"{loop.name}.{n}") for n in range(len(sizes) + 1))
     spans: list[Expr] = []
     span: Expr = Const(1)
@@ -183,20 +197,24 @@ def fuse(program: Program, loops: Sequence[Var]) -> tuple[Program, Var]:
     for var in loops[1:]:
         inner = chain[-1].body
         if len(inner) != 1 or not isinstance(inner[0], For) or inner[0].var != var:
-            raise ScheduleError(f"fuse({names}): {var.name} is not the only statement in {chain[-1].var.name}; reorder first")
+            raise ScheduleError(
+                f"fuse({names}): {var.name} is not the only statement in {chain[-1].var.name}; reorder first"
+            )
         chain.append(inner[0])
     if any(c.kind is not LoopKind.SERIAL for c in chain):
         raise ScheduleError(f"fuse({names}): a loop is annotated already; fuse before you annotate")
     parts = tuple(loop_ranges(chain))
     for k, (var, extent) in enumerate(parts):
         if mentions(extent, [v for v, _ in parts[:k]]):
-            raise ScheduleError(f"fuse({names}): the extent {extent} of {var.name} depends on an outer one; fuse the outer levels only")
-    extent: Expr = Const(1)
+            raise ScheduleError(
+                f"fuse({names}): the extent {extent} of {var.name} depends on an outer one; fuse the outer levels only"
+            )
+    total: Expr = Const(1)
     for _, e in parts:
-        extent = extent * e
+        total = total * e
     fused = Var("*".join(v.name for v in loops))
     return (
-        replace_loop(program, loops[0], lambda _: For(fused, extent, chain[-1].body, parts=parts)),
+        replace_loop(program, loops[0], lambda _: For(fused, total, chain[-1].body, parts=parts)),
         fused,
     )
 
@@ -218,7 +236,14 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
         raise ScheduleError(f"reorder({names}): a loop occurs twice")
     chain: list[For] = []
     found = [find_loop(program, v) for v in loops]
-    top = next((f for f in found if wanted <= {f.var} | {s.var for s in walk_stmts(f.body) if isinstance(s, For)}), None)
+    top = next(
+        (
+            f
+            for f in found
+            if wanted <= {f.var} | {s.var for s in walk_stmts(f.body) if isinstance(s, For)}
+        ),
+        None,
+    )
     if top is None:
         raise ScheduleError(f"reorder({names}): the loops are not nested in one another")
     node: Stmt = top
@@ -229,7 +254,9 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
         if not wanted:
             break
         if len(node.body) != 1 or not isinstance(node.body[0], For):
-            raise ScheduleError(f"reorder({names}): {node.var.name} holds several statements, so the loops are no perfect nest")
+            raise ScheduleError(
+                f"reorder({names}): {node.var.name} holds several statements, so the loops are no perfect nest"
+            )
         node = node.body[0]
     order = iter(loops)
     by_var = {c.var: c for c in chain}
@@ -238,9 +265,15 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
     inside = {v for c in chain for v in loop_vars(c)}
     for c in new:
         for e in (c.extent, *(e for _, e in c.parts)):
-            late = [n for n in walk(e) if isinstance(n, Var) and n in inside and n not in seen and n not in loop_vars(c)]
+            late = [
+                n
+                for n in walk(e)
+                if isinstance(n, Var) and n in inside and n not in seen and n not in loop_vars(c)
+            ]
             if late:
-                raise ScheduleError(f"reorder({names}): the extent {e} of {c.var.name} needs {late[0].name} outside of it")
+                raise ScheduleError(
+                    f"reorder({names}): the extent {e} of {c.var.name} needs {late[0].name} outside of it"
+                )
         seen.extend(loop_vars(c))
 
     def rebuild(_: For) -> Stmt:
@@ -268,7 +301,9 @@ def vectorize(program: Program, loop: Var) -> Program:
     """
     found = find_loop(program, loop)
     if any(isinstance(s, For) for s in found.body):
-        raise ScheduleError(f"vectorize({loop.name}): a loop is inside; reorder {loop.name} innermost")
+        raise ScheduleError(
+            f"vectorize({loop.name}): a loop is inside; reorder {loop.name} innermost"
+        )
     if found.parts:
         raise ScheduleError(f"vectorize({loop.name}): the loop is fused; vectorize a plain one")
     return _annotate(program, loop, LoopKind.VECTORIZED)
@@ -287,9 +322,13 @@ def parallel(program: Program, loop: Var) -> Program:
     found = find_loop(program, loop)
     store = reduces_into(program, found)
     if store is not None:
-        raise ScheduleError(f"parallel({loop.name}): it reduces into {store.buffer}, a race; use rfactor first, or a spatial loop")
+        raise ScheduleError(
+            f"parallel({loop.name}): it reduces into {store.buffer}, a race; use rfactor first, or a spatial loop"
+        )
     if not any(s is found for s in program.body):
-        raise ScheduleError(f"parallel({loop.name}): not an outermost loop; reorder it outermost, or fuse it into that")
+        raise ScheduleError(
+            f"parallel({loop.name}): not an outermost loop; reorder it outermost, or fuse it into that"
+        )
     return _annotate(program, loop, LoopKind.PARALLEL)
 
 

@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule.program import Buffer, For, LoopKind, Program, Stmt, Store, map_stmts, walk_stmts
+from tilewright.schedule.program import (
+    Buffer,
+    For,
+    LoopKind,
+    Program,
+    Stmt,
+    Store,
+    map_stmts,
+    walk_stmts,
+)
 from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, walk
 
 __all__ = [
@@ -22,13 +31,21 @@ def own_nest(program: Program, block: str, call: str) -> tuple[int, tuple[For, .
             break
     for loop in loops:
         if len(loop.body) != 1:
-            raise ScheduleError(f"{call}: block {block} shares its loop {loop.var.name} with other blocks; move those first")
+            raise ScheduleError(
+                f"{call}: block {block} shares its loop {loop.var.name} with other blocks; move those first"
+            )
         if loop.parts or loop.kind is not LoopKind.SERIAL:
-            raise ScheduleError(f"{call}: loop {loop.var.name} of {block} is fused or annotated; move the block before that")
+            raise ScheduleError(
+                f"{call}: loop {loop.var.name} of {block} is fused or annotated; move the block before that"
+            )
     variables = [loop.var for loop in loops]
     plain = [i for i in store.indices if isinstance(i, Var)]
-    if any(i not in variables and not isinstance(i, Const) for i in store.indices) or len(set(plain)) != len(plain):
-        raise ScheduleError(f"{call}: the loops of {block} are tiled already; move the block before you split its loops")
+    if any(i not in variables and not isinstance(i, Const) for i in store.indices) or len(
+        set(plain)
+    ) != len(plain):
+        raise ScheduleError(
+            f"{call}: the loops of {block} are tiled already; move the block before you split its loops"
+        )
     return position, loops, store
 
 
@@ -64,7 +81,9 @@ def insert_before(body: tuple[Stmt, ...], stmt: Stmt, buffer: str) -> tuple[Stmt
 
 
 def map_accesses(
-    body: tuple[Stmt, ...], buffer: str, f: Callable[[tuple[Expr, ...]], tuple[str, tuple[Expr, ...]]]
+    body: tuple[Stmt, ...],
+    buffer: str,
+    f: Callable[[tuple[Expr, ...]], tuple[str, tuple[Expr, ...]]],
 ) -> tuple[Stmt, ...]:
     """Redirect every access of a buffer: `f` maps indices to the new buffer and indices."""
 

@@ -27,7 +27,16 @@ from tilewright.schedule.nests import (
     remove_nest,
     set_buffer,
 )
-from tilewright.schedule.program import Buffer, For, Program, Role, Stmt, Store, map_stmts, walk_stmts
+from tilewright.schedule.program import (
+    Buffer,
+    For,
+    Program,
+    Role,
+    Stmt,
+    Store,
+    map_stmts,
+    walk_stmts,
+)
 from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, substitute
 
 __all__ = ["compute_at", "compute_inline", "reverse_compute_at"]
@@ -118,7 +127,9 @@ def _shrink(program: Program, buffer: Buffer, spans: list[Interval], loop: Var) 
         lows.append(span.low if fixed else Const(0))
     program = set_buffer(program, replace(buffer, shape=tuple(shape)))
     body = map_accesses(
-        program.body, buffer.name, lambda ix: (buffer.name, tuple(i - lo for i, lo in zip(ix, lows)))
+        program.body,
+        buffer.name,
+        lambda ix: (buffer.name, tuple(i - lo for i, lo in zip(ix, lows))),
     )
     return program.with_body(body)
 
@@ -140,19 +151,37 @@ def compute_at(program: Program, block: str, loop: Var) -> Program:
     position, nest, store = own_nest(program, block, call)
     buffer = program.buffer(store.buffer)
     if buffer.role is Role.OUTPUT:
-        raise ScheduleError(f"{call}: {buffer.name} is an output; use reverse_compute_at to move it")
+        raise ScheduleError(
+            f"{call}: {buffer.name} is an output; use reverse_compute_at to move it"
+        )
     target = find_loop(program, loop)
     for k, s in enumerate(program.body):
-        if k != position and reads((s,), buffer.name) and not any(x is target for x in walk_stmts((s,))):
-            raise ScheduleError(f"{call}: {buffer.name} is also read outside of {loop.name}; choose a loop around all its readers")
+        if (
+            k != position
+            and reads((s,), buffer.name)
+            and not any(x is target for x in walk_stmts((s,)))
+        ):
+            raise ScheduleError(
+                f"{call}: {buffer.name} is also read outside of {loop.name}; choose a loop around all its readers"
+            )
     if not reads(target.body, buffer.name):
         raise ScheduleError(f"{call}: nothing inside {loop.name} reads {buffer.name}")
     if any(target is s for s in walk_stmts((program.body[position],))):
         raise ScheduleError(f"{call}: the loop belongs to the block itself")
-    readers = [s for s in walk_stmts(program.body) if isinstance(s, Store) and loads_of(s.value, buffer.name)]
-    within = [s for s in walk_stmts(target.body) if isinstance(s, Store) and loads_of(s.value, buffer.name)]
+    readers = [
+        s
+        for s in walk_stmts(program.body)
+        if isinstance(s, Store) and loads_of(s.value, buffer.name)
+    ]
+    within = [
+        s
+        for s in walk_stmts(target.body)
+        if isinstance(s, Store) and loads_of(s.value, buffer.name)
+    ]
     if len(readers) != len(within):
-        raise ScheduleError(f"{call}: {buffer.name} is also read outside of {loop.name}; choose a loop around all its readers")
+        raise ScheduleError(
+            f"{call}: {buffer.name} is also read outside of {loop.name}; choose a loop around all its readers"
+        )
     path = loops_to(program, loop)
     spans = _region(program, buffer, path)
     moved = _regenerate(nest, store, spans)
@@ -160,7 +189,9 @@ def compute_at(program: Program, block: str, loop: Var) -> Program:
         buffer = replace(buffer, role=Role.TEMP)
         program = set_buffer(program, buffer)
     program = remove_nest(program, position)
-    program = replace_loop(program, loop, lambda s: replace(s, body=insert_before(s.body, moved, buffer.name)))
+    program = replace_loop(
+        program, loop, lambda s: replace(s, body=insert_before(s.body, moved, buffer.name))
+    )
     return _shrink(program, buffer, spans, loop)
 
 
@@ -199,8 +230,14 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
     if any(target is s for s in walk_stmts((program.body[position],))):
         raise ScheduleError(f"{call}: the loop belongs to the block itself")
     if store.reduce:
-        raise ScheduleError(f"{call}: {block} is a reduction; only elementwise consumers move this way")
-    made = [s for s in walk_stmts(target.body) if isinstance(s, Store) and loads_of(store.value, s.buffer)]
+        raise ScheduleError(
+            f"{call}: {block} is a reduction; only elementwise consumers move this way"
+        )
+    made = [
+        s
+        for s in walk_stmts(target.body)
+        if isinstance(s, Store) and loads_of(store.value, s.buffer)
+    ]
     if not made:
         raise ScheduleError(f"{call}: nothing inside {loop.name} writes what {block} reads")
     produced = program.buffer(made[0].buffer)
@@ -209,10 +246,13 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
         for outer in full[: len(path)]:
             hit = reduces_into(program, outer)
             if hit is not None and hit.buffer in {m.buffer for m in made}:
-                raise ScheduleError(f"{call}: {hit.buffer} is not finished inside {loop.name}, its reduction {outer.var.name} is outside; choose an outer loop")
+                raise ScheduleError(
+                    f"{call}: {hit.buffer} is not finished inside {loop.name}, its reduction {outer.var.name} is outside; choose an outer loop"
+                )
     inner, last = _inside(target, made[-1].block)
     spans = [
-        _clipped(interval(i, inner), n, loop_ranges(path)) for i, n in zip(last.indices, produced.shape)
+        _clipped(interval(i, inner), n, loop_ranges(path))
+        for i, n in zip(last.indices, produced.shape)
     ]
     extents: dict[Var, Expr] = {}
     shift: dict[Var, Expr] = {}
@@ -221,7 +261,9 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
             if isinstance(index, Var) and (index not in shift or shift[index] == index + span.low):
                 extents[index], shift[index] = span.extent, index + span.low
             elif not isinstance(index, Const):
-                raise ScheduleError(f"{call}: {block} reads {produced.name} at {index}, not at its own axes; use compute_at on the producer")
+                raise ScheduleError(
+                    f"{call}: {block} reads {produced.name} at {index}, not at its own axes; use compute_at on the producer"
+                )
     body: tuple[Stmt, ...] = substitute_body((store,), shift)
     for old in reversed(nest):
         body = (replace(old, extent=extents.get(old.var, old.extent), body=body),)
@@ -251,7 +293,9 @@ def compute_inline(program: Program, block: str) -> Program:
         raise ScheduleError(f"{call}: {block} is a reduction; use compute_at")
     buffer = program.buffer(store.buffer)
     if buffer.role not in (Role.TEMP, Role.PACKED):
-        raise ScheduleError(f"{call}: {buffer.name} is an output; only intermediates can be inlined")
+        raise ScheduleError(
+            f"{call}: {buffer.name} is an output; only intermediates can be inlined"
+        )
 
     def go(node: Expr) -> Expr:
         if isinstance(node, Load) and node.buffer == buffer.name:
@@ -262,10 +306,10 @@ def compute_inline(program: Program, block: str) -> Program:
     program = remove_nest(program, position)
     body = map_stmts(
         program.body,
-        lambda s: replace(s, value=go(s.value))
-        if isinstance(s, Store) and loads_of(s.value, buffer.name)
-        else s,
+        lambda s: (
+            replace(s, value=go(s.value))
+            if isinstance(s, Store) and loads_of(s.value, buffer.name)
+            else s
+        ),
     )
     return drop_buffer(program.with_body(body), buffer.name)
-
-

@@ -16,7 +16,18 @@ from tilewright.errors import ScheduleError
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Var
 
-__all__ = ["Buffer", "For", "LoopKind", "Program", "Role", "Scope", "Stmt", "Store", "map_stmts", "walk_stmts"]
+__all__ = [
+    "Buffer",
+    "For",
+    "LoopKind",
+    "Program",
+    "Role",
+    "Scope",
+    "Stmt",
+    "Store",
+    "map_stmts",
+    "walk_stmts",
+]
 
 
 class LoopKind(enum.Enum):
@@ -103,7 +114,9 @@ class Program:
         for b in self.buffers:
             if b.name == name:
                 return b
-        raise ScheduleError(f"buffer({name!r}): no such buffer; there are {[b.name for b in self.buffers]}")
+        raise ScheduleError(
+            f"buffer({name!r}): no such buffer; there are {[b.name for b in self.buffers]}"
+        )
 
     @property
     def params(self) -> tuple[Buffer, ...]:
@@ -131,7 +144,9 @@ class Program:
         return show_program(self)
 
 
-def _find(body: tuple[Stmt, ...], block: str, above: tuple[For, ...]) -> tuple[tuple[For, ...], Store] | None:
+def _find(
+    body: tuple[Stmt, ...], block: str, above: tuple[For, ...]
+) -> tuple[tuple[For, ...], Store] | None:
     for s in body:
         if isinstance(s, Store):
             if s.block == block:
@@ -159,7 +174,11 @@ def map_stmts(
     for s in body:
         if isinstance(s, For):
             inner = map_stmts(s.body, f)
-            s = s if len(inner) == len(s.body) and all(map(lambda a, b: a is b, inner, s.body)) else replace(s, body=inner)
+            s = (
+                s
+                if len(inner) == len(s.body) and all(map(lambda a, b: a is b, inner, s.body))
+                else replace(s, body=inner)
+            )
         new = f(s)
         out.extend(new if isinstance(new, tuple) else (new,))
     return tuple(out)

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import var_free
-from tilewright.schedule.loops import find_loop, loop_vars, mentions, reduction_loops, substitute_body
+from tilewright.schedule.loops import (
+    find_loop,
+    loop_vars,
+    mentions,
+    reduction_loops,
+    substitute_body,
+)
 from tilewright.schedule.nests import set_buffer
 from tilewright.schedule.program import Buffer, For, LoopKind, Program, Role, Stmt, Store, map_stmts
 from tilewright.tensor.expr import Expr, Load, Var
@@ -33,11 +39,15 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
     find_loop(program, loop)
     depth = next((k for k, f in enumerate(loops) if f.var == loop), None)
     if depth is None:
-        raise ScheduleError(f"{call}: the loop is not around {block}; choose one of {', '.join(f.var.name for f in loops)}")
+        raise ScheduleError(
+            f"{call}: the loop is not around {block}; choose one of {', '.join(f.var.name for f in loops)}"
+        )
     reduced = reduction_loops(program, block)
     for outer in loops[:depth]:
         if any(outer is r for r in reduced):
-            raise ScheduleError(f"{call}: {outer.var.name} is a reduction outside of it, which would start over; choose {outer.var.name} or an outer loop")
+            raise ScheduleError(
+                f"{call}: {outer.var.name} is a reduction outside of it, which would start over; choose {outer.var.name} or an outer loop"
+            )
     rename: dict[Var, Expr] = {}
     kept: list[For] = []
     for f in loops[depth:]:
@@ -47,7 +57,9 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
     dropped = [v for f in loops[depth:] if f not in kept for v in loop_vars(f)]
     for f in kept:
         if mentions(f.extent, dropped):
-            raise ScheduleError(f"{call}: the extent {f.extent} of {f.var.name} depends on a reduction loop")
+            raise ScheduleError(
+                f"{call}: the extent {f.extent} of {f.var.name} depends on a reduction loop"
+            )
     fresh: tuple[Stmt, ...] = substitute_body(
         (replace(store, block=f"{block}.init", value=store.init, reduce=None, init=None),), rename
     )
@@ -59,11 +71,10 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
         parts = tuple((_as_var(rename[v]), e) for v, e in renamed.parts)
         fresh = (replace(renamed, var=new_var, parts=parts, body=fresh),)
     body = map_stmts(
-        program.body, lambda s: replace(s, init=None) if isinstance(s, Store) and s.block == block else s
+        program.body,
+        lambda s: replace(s, init=None) if isinstance(s, Store) and s.block == block else s,
     )
-    body = map_stmts(
-        body, lambda s: (*fresh, s) if isinstance(s, For) and s.var == loop else s
-    )
+    body = map_stmts(body, lambda s: (*fresh, s) if isinstance(s, For) and s.var == loop else s)
     return program.with_body(body)
 
 
@@ -96,7 +107,9 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
     if depth is None or loops[depth].parts:
         raise ScheduleError(f"{call}: {loop.name} is no plain loop around {block}")
     if not any(f.var == loop for f in reduction_loops(program, block)):
-        raise ScheduleError(f"{call}: {loop.name} is a spatial loop; choose one that the reduction runs over")
+        raise ScheduleError(
+            f"{call}: {loop.name} is a spatial loop; choose one that the reduction runs over"
+        )
     if any(len(f.body) != 1 for f in loops) or any(f.kind is not LoopKind.SERIAL for f in loops):
         raise ScheduleError(f"{call}: the loops of {block} are shared or annotated; rfactor first")
     chosen = loops[depth]
@@ -104,9 +117,13 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
     spatial = [f for f in loops if not any(f is r for r in reduced)]
     outside = [f for f in reduced if f is not chosen]
     if any(mentions(f.extent, (loop,)) for f in outside):
-        raise ScheduleError(f"{call}: an extent depends on {loop.name}; choose the innermost level of the split")
+        raise ScheduleError(
+            f"{call}: an extent depends on {loop.name}; choose the innermost level of the split"
+        )
     if mentions(chosen.extent, [f.var for f in outside]):
-        raise ScheduleError(f"{call}: the extent {chosen.extent} depends on another reduction loop; split by a factor that divides, or choose the outer level")
+        raise ScheduleError(
+            f"{call}: the extent {chosen.extent} depends on another reduction loop; split by a factor that divides, or choose the outer level"
+        )
     target = program.buffer(store.buffer)
     size = chosen.extent
     if not var_free(size):
@@ -135,5 +152,3 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
     body = (*program.body[:position], fresh[0], final, *program.body[position + 1 :])
     buffer = Buffer(partial, (size, *target.shape), target.dtype, Role.TEMP)
     return set_buffer(program.with_body(body), buffer), partial
-
-

@@ -48,7 +48,7 @@ class Schedule:
     >>> print(s.program)
     def kernel(A: float32[10], C: float32[10]):
         for i.0 in range(3):
-            for i.1 in range(min(-i.0*4 + 10, 4)):  # vectorized
+            for i.1 in range(min(4, -i.0*4 + 10)):  # vectorized
                 C[i.0*4 + i.1] = A[i.0*4 + i.1] * 2.0
     >>> print(s.trace)
     s.split('i', [4])
@@ -74,7 +74,9 @@ class Schedule:
     def knob(self) -> Knobs:
         """Where a rule opens choices."""
         if self._knobs is None:
-            raise ScheduleError("knob: this schedule has no knobs; make a tw.Space of the rule instead")
+            raise ScheduleError(
+                "knob: this schedule has no knobs; make a tw.Space of the rule instead"
+            )
         return self._knobs
 
     def require(self, constraint: Expr) -> None:
@@ -117,7 +119,9 @@ class Schedule:
         from tilewright.schedule.features import sketch_features
 
         if self.task is None:
-            raise ScheduleError("registers_used(), code_size(): need a target; make the schedule of a Task")
+            raise ScheduleError(
+                "registers_used(), code_size(): need a target; make the schedule of a Task"
+            )
         if self._derived is None or self._derived[0] is not self.program:
             self._derived = (self.program, sketch_features(self.program, self.task.target))
         return self._derived[1]
@@ -187,7 +191,9 @@ class Schedule:
         self.program = placement.compute_inline(self.program, block)
         self._record("compute_inline", block)
 
-    def cache_read(self, block: str, buffer: str, pack: Sequence[tuple[int, Expr | int]] = ()) -> str:
+    def cache_read(
+        self, block: str, buffer: str, pack: Sequence[tuple[int, Expr | int]] = ()
+    ) -> str:
         """See `tilewright.schedule.storage.cache_read`."""
         sizes = tuple((d, as_expr(f)) for d, f in pack)
         self.program, name = storage.cache_read(self.program, block, buffer, sizes)
@@ -205,7 +211,9 @@ class Schedule:
         try:
             where = Scope(scope)
         except ValueError:
-            raise ScheduleError(f"set_scope({buffer}, {scope!r}): choose one of {[s.value for s in Scope]}") from None
+            raise ScheduleError(
+                f"set_scope({buffer}, {scope!r}): choose one of {[s.value for s in Scope]}"
+            ) from None
         self.program = storage.set_scope(self.program, buffer, where)
         self._record("set_scope", buffer, where.value)
 
@@ -238,13 +246,17 @@ class Schedule:
         for n, step in enumerate(trace.steps):
             call = PRIMITIVES.get(step.primitive)
             if call is None:
-                raise ScheduleError(f"replay: step {n}, {step}: no such primitive; there are {sorted(PRIMITIVES)}")
+                raise ScheduleError(
+                    f"replay: step {n}, {step}: no such primitive; there are {sorted(PRIMITIVES)}"
+                )
             try:
                 call(self, *step.args)
             except ScheduleError as error:
                 raise ScheduleError(f"replay: step {n}, {step}: {error}") from None
             except (TypeError, ValueError) as error:
-                raise ScheduleError(f"replay: step {n}, {step}: malformed arguments ({error})") from None
+                raise ScheduleError(
+                    f"replay: step {n}, {step}: malformed arguments ({error})"
+                ) from None
 
 
 def _number(expr: Expr) -> Argument:

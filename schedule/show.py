@@ -11,12 +11,16 @@ _SIGN = {"sum": "+=", "prod": "*="}
 
 def show_program(program: Program) -> str:
     """The text of a program."""
-    params = ", ".join(f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in program.params)
+    params = ", ".join(
+        f"{b.name}: {b.dtype}[{', '.join(map(str, b.shape))}]" for b in program.params
+    )
     lines = [f"def kernel({params}):"]
     for b in program.buffers:
         if b.role in (Role.TEMP, Role.PACKED):
             where = b.role.value if b.scope is Scope.GLOBAL else b.scope.value
-            lines.append(f"    {b.name} = alloc({b.dtype}, [{', '.join(map(str, b.shape))}])  # {where}")
+            lines.append(
+                f"    {b.name} = alloc({b.dtype}, [{', '.join(map(str, b.shape))}])  # {where}"
+            )
     _show(program.body, 1, lines)
     return "\n".join(lines)
 

@@ -43,7 +43,9 @@ class Sketch:
     @cached_property
     def _model(self) -> Any:
         """Features, then predicted seconds, as one array function of the knobs' values."""
-        return compile_exprs((*self.derived.exprs, self.derived.seconds), [c.knob for c in self.columns])
+        return compile_exprs(
+            (*self.derived.exprs, self.derived.seconds), [c.knob for c in self.columns]
+        )
 
     @cached_property
     def _check(self) -> Any:
@@ -140,14 +142,25 @@ class Space:
                 continue
             used = set(schedule.trace.knobs)
             columns = tuple(c for c in knobs.columns if c.knob in used)
-            fixed: dict[Any, Expr] = {c.knob: Const(c.values[0]) for c in knobs.columns if c.knob not in used}
+            fixed: dict[Any, Expr] = {
+                c.knob: Const(c.values[0]) for c in knobs.columns if c.knob not in used
+            }
             from tilewright.tensor.expr import substitute
 
             constraints = tuple(substitute(c, fixed) for c in knobs.constraints)
             if any(isinstance(c, Const) and not c.value for c in constraints):
                 self.refused[name] = "its constraints leave no candidate"
                 continue
-            out.append(Sketch(name, columns, constraints, schedule.trace, schedule.program, schedule.features()))
+            out.append(
+                Sketch(
+                    name,
+                    columns,
+                    constraints,
+                    schedule.trace,
+                    schedule.program,
+                    schedule.features(),
+                )
+            )
         return out
 
     # ------------------------------------------------------------- rows
@@ -164,7 +177,7 @@ class Space:
         """Knob values of rows that all belong to one sketch, shape (n, n_knobs)."""
         k = len(self.sketches[sketch].columns)
         picks = rows[:, 1 : 1 + k]
-        return self._values[sketch, np.arange(k)[None, :], picks]
+        return np.asarray(self._values[sketch, np.arange(k)[None, :], picks])
 
     def valid(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows are candidates: known positions, all constraints met."""
@@ -227,7 +240,9 @@ class Space:
         for n in range(len(self.sketches)):
             sizes = tuple(int(c) for c in self.cardinality[n])
             grids = np.indices(sizes).reshape(self.n_columns, int(np.prod(sizes))).T
-            parts.append(np.concatenate([np.full((len(grids), 1), n), grids], axis=1).astype(np.int32))
+            parts.append(
+                np.concatenate([np.full((len(grids), 1), n), grids], axis=1).astype(np.int32)
+            )
         rows = np.concatenate(parts)
         return rows[self.valid(rows)]
 
@@ -245,7 +260,9 @@ class Space:
         out = []
         for r in rows:
             knobs = self.knobs(r)
-            out.append(f"{self.sketches[int(r[0])].name}|{','.join(f'{k}={v}' for k, v in knobs.items())}")
+            out.append(
+                f"{self.sketches[int(r[0])].name}|{','.join(f'{k}={v}' for k, v in knobs.items())}"
+            )
         return out
 
     def trace(self, row: Rows | Any) -> Trace:
@@ -265,7 +282,7 @@ class Space:
 
     def _one(self, row: Any) -> Rows:
         if hasattr(row, "to_frame") and not isinstance(row, np.ndarray):
-            return self.from_frame(row.to_frame().T)[0]
+            return np.asarray(self.from_frame(row.to_frame().T)[0])
         return np.asarray(row, dtype=np.int32).reshape(-1)
 
     # ----------------------------------------------------------- pandas
@@ -297,12 +314,16 @@ class Space:
         for position, record in enumerate(frame.to_dict("records")):
             n = ids.get(record["sketch"])
             if n is None:
-                raise ScheduleError(f"from_frame: no sketch {record['sketch']!r} in the space of {self.task.name}")
+                raise ScheduleError(
+                    f"from_frame: no sketch {record['sketch']!r} in the space of {self.task.name}"
+                )
             out[position, 0] = n
             for k, c in enumerate(self.sketches[n].columns):
                 value = record[c.knob.name]
                 if value not in c.values:
-                    raise ScheduleError(f"from_frame: {c.knob.name}={value} is not one of {list(c.values)}")
+                    raise ScheduleError(
+                        f"from_frame: {c.knob.name}={value} is not one of {list(c.values)}"
+                    )
                 out[position, 1 + k] = c.values.index(value)
         return out
 
@@ -322,7 +343,8 @@ class Space:
         )
 
     def _repr_html_(self) -> str:
-        return f"<p>{self!r}</p>" + self.describe().to_html(index=False)
+        table: str = self.describe().to_html(index=False)
+        return f"<p>{self!r}</p>{table}"
 
 
 def unique_rows(rows: Rows) -> Rows:

@@ -79,7 +79,9 @@ def cache_read(
         raise ScheduleError(f"cache_read({block}, {buffer}): the block does not read {buffer}")
     bad = [d for d in sizes if not 0 <= d < len(source.shape)]
     if bad:
-        raise ScheduleError(f"cache_read({block}, {buffer}): dimension {bad[0]} of a buffer of rank {len(source.shape)}")
+        raise ScheduleError(
+            f"cache_read({block}, {buffer}): dimension {bad[0]} of a buffer of rank {len(source.shape)}"
+        )
     name = f"{buffer}.pack" if sizes else f"{buffer}.local"
     if any(b.name == name for b in program.buffers):
         raise ScheduleError(f"cache_read({block}, {buffer}): {name} exists already")
@@ -105,7 +107,8 @@ def cache_read(
     role = Role.PACKED if source.role is Role.CONST else Role.TEMP
     program = set_buffer(program, Buffer(name, shape, source.dtype, role))
     body = map_stmts(
-        program.body, lambda s: replace(s, value=go(s.value)) if isinstance(s, Store) and s.block == block else s
+        program.body,
+        lambda s: replace(s, value=go(s.value)) if isinstance(s, Store) and s.block == block else s,
     )
     root = loops[0].var if loops else None
     position = next(
@@ -152,10 +155,10 @@ def set_scope(program: Program, buffer: str, scope: Scope) -> Program:
     """
     found = program.buffer(buffer)
     if found.role is not Role.TEMP:
-        raise ScheduleError(f"set_scope({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first")
+        raise ScheduleError(
+            f"set_scope({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first"
+        )
     return set_buffer(program, replace(found, scope=scope))
-
-
 
 
 def transform_layout(program: Program, buffer: str, order: Sequence[int]) -> Program:
@@ -169,9 +172,13 @@ def transform_layout(program: Program, buffer: str, order: Sequence[int]) -> Pro
     """
     found = program.buffer(buffer)
     if found.role not in (Role.TEMP, Role.PACKED):
-        raise ScheduleError(f"transform_layout({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first")
+        raise ScheduleError(
+            f"transform_layout({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first"
+        )
     if sorted(order) != list(range(len(found.shape))):
-        raise ScheduleError(f"transform_layout({buffer}, {list(order)}): no permutation of its {len(found.shape)} dimensions")
+        raise ScheduleError(
+            f"transform_layout({buffer}, {list(order)}): no permutation of its {len(found.shape)} dimensions"
+        )
     program = set_buffer(program, replace(found, shape=tuple(found.shape[d] for d in order)))
     return program.with_body(
         map_accesses(program.body, buffer, lambda ix: (buffer, tuple(ix[d] for d in order)))

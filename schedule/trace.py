@@ -52,7 +52,9 @@ def _plain(arg: Argument) -> Any:
     if isinstance(arg, tuple):
         return [_plain(a) for a in arg]
     if isinstance(arg, Expr):
-        raise RecordError(f"to_json: the trace still holds the knob expression {arg}; make it concrete first")
+        raise RecordError(
+            f"to_json: the trace still holds the knob expression {arg}; make it concrete first"
+        )
     return arg
 
 
@@ -60,7 +62,9 @@ def _frozen(arg: Any) -> Argument:
     if isinstance(arg, list):
         return tuple(map(_frozen, arg))
     if isinstance(arg, bool) or not isinstance(arg, (str, int)):
-        raise RecordError(f"from_json: {arg!r} is no argument of a step; expected text, an integer or a list")
+        raise RecordError(
+            f"from_json: {arg!r} is no argument of a step; expected text, an integer or a list"
+        )
     return arg
 
 
@@ -85,7 +89,11 @@ class Trace:
 
     def concrete(self, values: Mapping[Any, Expr]) -> Trace:
         """The trace with knobs replaced by numbers."""
-        return Trace(tuple(Step(s.primitive, tuple(_concrete(a, values) for a in s.args)) for s in self.steps))
+        return Trace(
+            tuple(
+                Step(s.primitive, tuple(_concrete(a, values) for a in s.args)) for s in self.steps
+            )
+        )
 
     @property
     def knobs(self) -> tuple[Knob, ...]:
@@ -123,7 +131,9 @@ class Trace:
             raise RecordError(f"from_json: a trace is a list of steps, not {type(data).__name__}")
         for entry in data:
             if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
-                raise RecordError(f"from_json: {entry!r} is no step; expected [primitive, argument, ...]")
+                raise RecordError(
+                    f"from_json: {entry!r} is no step; expected [primitive, argument, ...]"
+                )
             steps.append(Step(entry[0], tuple(map(_frozen, entry[1:]))))
         return cls(tuple(steps))
 

@@ -43,7 +43,10 @@ class DType(enum.Enum):
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype."""
-        return np.dtype(ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value)
+        found: np.dtype[Any] = np.dtype(
+            ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
+        )
+        return found
 
     @property
     def n_bytes(self) -> int:
@@ -76,4 +79,6 @@ def as_dtype(dtype: DType | str | type | np.dtype[Any]) -> DType:
         return DType(name)
     except (ValueError, TypeError):
         known = ", ".join(d.value for d in DType)
-        raise TensorError(f"as_dtype({dtype!r}): unknown element type; choose one of {known}") from None
+        raise TensorError(
+            f"as_dtype({dtype!r}): unknown element type; choose one of {known}"
+        ) from None

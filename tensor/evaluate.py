@@ -40,7 +40,12 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "max": np.maximum, "floordiv": np.floor_divide, "mod": np.mod, "ceildiv": lambda a, b: -(-a // b), "lt": np.less,
     "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "and": np.logical_and, "or": np.logical_or,
 }  # fmt: skip
-_REDUCE: dict[str, Callable[..., Any]] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+_REDUCE: dict[str, Callable[..., Any]] = {
+    "sum": np.sum,
+    "prod": np.prod,
+    "max": np.max,
+    "min": np.min,
+}
 _ACCUMULATE: dict[str, Callable[[Any, Any], Any]] = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum
 }  # fmt: skip
@@ -78,7 +83,10 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
 
 
 def evaluate(
-    workload: Workload, arrays: Sequence[Array], *, precision: Literal["native", "double"] = "native"
+    workload: Workload,
+    arrays: Sequence[Array],
+    *,
+    precision: Literal["native", "double"] = "native",
 ) -> list[Array]:
     """Compute a workload's outputs.
 
@@ -107,7 +115,9 @@ def evaluate(
     for p, a in zip(workload.inputs, arrays):
         a = np.asarray(a)
         if a.shape != p.shape or a.dtype != p.dtype.numpy:
-            raise TensorError(f"evaluate: input {p.name} is {p.dtype}{list(p.shape)}, got {a.dtype}{list(a.shape)}")
+            raise TensorError(
+                f"evaluate: input {p.name} is {p.dtype}{list(p.shape)}, got {a.dtype}{list(a.shape)}"
+            )
         known[p] = a.astype(np.float64) if p.dtype.is_float else a
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         for stage in workload.stages:
@@ -205,7 +215,9 @@ def _eval(e: Expr, env: dict[Var, Array], known: dict[Tensor, Array]) -> Any:
         case Read(tensor, indices):
             data = known[tensor]
             # a select may guard an index that is out of bounds: such elements are never used
-            return data[tuple(np.clip(_eval(i, env, known), 0, n - 1) for i, n in zip(indices, data.shape))]
+            return data[
+                tuple(np.clip(_eval(i, env, known), 0, n - 1) for i, n in zip(indices, data.shape))
+            ]
     raise AssertionError(type(e))
 
 
@@ -213,7 +225,7 @@ def _cast(value: Array, old: DType, new: DType) -> Array:
     if new.is_float:
         return value.astype(new.numpy).astype(np.float64)
     if new is DType.BOOL:
-        return value != 0
+        return np.asarray(value != 0)
     if old.is_float:
         return np.trunc(value).astype(new.numpy)
     return value.astype(new.numpy)
@@ -225,7 +237,12 @@ def _cast(value: Array, old: DType, new: DType) -> Array:
 def _einsum(stage: Compute, body: Reduce, known: dict[Tensor, Array]) -> Array | None:
     """A sum of a product of two affine reads as einsum on strided views, or None."""
     value = body.value
-    if body.op != "sum" or not stage.dtype.is_float or not isinstance(value, Binary) or value.op != "mul":
+    if (
+        body.op != "sum"
+        or not stage.dtype.is_float
+        or not isinstance(value, Binary)
+        or value.op != "mul"
+    ):
         return None
     extents = {**dict(zip(stage.axes, stage.shape)), **dict(body.axes)}
     letters = {v: chr(ord("a") + n) for n, v in enumerate(extents)}
@@ -245,13 +262,16 @@ def _einsum(stage: Compute, body: Reduce, known: dict[Tensor, Array]) -> Array |
     return np.broadcast_to(out.reshape(shape), stage.shape).copy()
 
 
-def _view(e: Expr, extents: dict[Var, int], known: dict[Tensor, Array]) -> tuple[Array, list[Var]] | None:
+def _view(
+    e: Expr, extents: dict[Var, int], known: dict[Tensor, Array]
+) -> tuple[Array, list[Var]] | None:
     """A read as a strided view with one axis for each variable in its indices."""
     if not isinstance(e, Read):
         return None
     data = known[e.tensor]
     strides: dict[Var, int] = {}
     offset = 0
+    terms: list[tuple[tuple[Expr, ...], int]]
     for index, stride, size in zip(e.indices, data.strides, data.shape):
         if isinstance(index, Const):
             terms, const = [], int(index.value)

@@ -53,11 +53,47 @@ __all__ = [
 
 INDEX = DType.INT64
 UNARY_OPS = frozenset(
-    "exp log tanh erf sigmoid sqrt rsqrt neg abs sin cos floor ceil round not isnan".split()
+    [
+        "exp",
+        "log",
+        "tanh",
+        "erf",
+        "sigmoid",
+        "sqrt",
+        "rsqrt",
+        "neg",
+        "abs",
+        "sin",
+        "cos",
+        "floor",
+        "ceil",
+        "round",
+        "not",
+        "isnan",
+    ]
 )
-BINARY_OPS = frozenset("add sub mul div floordiv mod ceildiv min max pow lt le eq ne and or".split())
-COMPARISONS = frozenset("lt le eq ne and or".split())
-REDUCE_OPS = frozenset("sum prod max min".split())
+BINARY_OPS = frozenset(
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "floordiv",
+        "mod",
+        "ceildiv",
+        "min",
+        "max",
+        "pow",
+        "lt",
+        "le",
+        "eq",
+        "ne",
+        "and",
+        "or",
+    ]
+)
+COMPARISONS = frozenset(["lt", "le", "eq", "ne", "and", "or"])
+REDUCE_OPS = frozenset(["sum", "prod", "max", "min"])
 
 ExprLike: TypeAlias = "Expr | int | float | bool"
 
@@ -546,7 +582,9 @@ def unary(op: str, a: ExprLike) -> Expr:
     if op == "not" and a.dtype is not DType.BOOL:
         raise TensorError(f"not({a}): the operand has type {a.dtype}, not bool")
     if op not in ("neg", "abs", "not") and not a.dtype.is_float:
-        raise TensorError(f"{op}({a}): the operand has type {a.dtype}; cast it to a float type first")
+        raise TensorError(
+            f"{op}({a}): the operand has type {a.dtype}; cast it to a float type first"
+        )
     return Unary(op, a, DType.BOOL if op in ("not", "isnan") else a.dtype)
 
 

@@ -41,7 +41,9 @@ class _Indexable:
     shape: tuple[int, ...]
     dtype: DType
 
-    def __getitem__(self, indices: ExprLike | ReduceAxis | tuple[ExprLike | ReduceAxis, ...]) -> Expr:
+    def __getitem__(
+        self, indices: ExprLike | ReduceAxis | tuple[ExprLike | ReduceAxis, ...]
+    ) -> Expr:
         items = indices if isinstance(indices, tuple) else (indices,)
         if len(items) != len(self.shape):
             raise TensorError(
@@ -129,7 +131,11 @@ def _shape(name: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def placeholder(
-    shape: Sequence[int], dtype: DType | str = DType.FLOAT32, name: str = "x", *, const: bool = False
+    shape: Sequence[int],
+    dtype: DType | str = DType.FLOAT32,
+    name: str = "x",
+    *,
+    const: bool = False,
 ) -> Placeholder:
     """Declare an input.
 
@@ -170,17 +176,23 @@ def compute(shape: Sequence[int], f: Callable[..., ExprLike], name: str = "out")
     if any(p.kind is p.VAR_POSITIONAL for p in names):
         axes = tuple(Var(f"i{d}") for d in range(len(dims)))
     elif len(names) != len(dims):
-        raise TensorError(f"compute({name}): {len(names)} arguments for a shape of rank {len(dims)}")
+        raise TensorError(
+            f"compute({name}): {len(names)} arguments for a shape of rank {len(dims)}"
+        )
     else:
         axes = tuple(Var(p.name) for p in names)
     body = as_expr(f(*axes))
     for node in ex.walk(body):
         if isinstance(node, Reduce) and node is not body:
-            raise TensorError(f"compute({name}): a reduction must be the whole body; split the compute")
+            raise TensorError(
+                f"compute({name}): a reduction must be the whole body; split the compute"
+            )
     if isinstance(body, Reduce):
         clash = {v.name for v in axes} & {v.name for v, _ in body.axes}
         if clash:
-            raise TensorError(f"compute({name}): axis {clash.pop()} is both spatial and reduced; rename one")
+            raise TensorError(
+                f"compute({name}): axis {clash.pop()} is both spatial and reduced; rename one"
+            )
     return Compute(name, dims, body.dtype, axes, body)
 
 

@@ -47,12 +47,16 @@ class Workload:
         found = [t for t in order if isinstance(t, Placeholder)]
         missing = [t.name for t in found if t not in self.inputs]
         if missing:
-            raise TensorError(f"Workload({self.name}): inputs lack the placeholder(s) {', '.join(missing)}")
+            raise TensorError(
+                f"Workload({self.name}): inputs lack the placeholder(s) {', '.join(missing)}"
+            )
         stages = tuple(t for t in order if isinstance(t, Compute))
         names = [t.name for t in (*self.inputs, *stages)]
         twice = sorted({n for n in names if names.count(n) > 1})
         if twice:
-            raise TensorError(f"Workload({self.name}): the name(s) {', '.join(twice)} occur twice; rename one")
+            raise TensorError(
+                f"Workload({self.name}): the name(s) {', '.join(twice)} occur twice; rename one"
+            )
         object.__setattr__(self, "stages", stages)
 
     @classmethod
@@ -99,7 +103,7 @@ class Workload:
         lines = [
             f"{names[t]}:{t.dtype}{list(t.shape)}{':const' if t.const else ''}" for t in self.inputs
         ]
-        renamed: dict[Tensor, str] = dict(names)
+        renamed: dict[Tensor, str] = {t: f"p{i}" for i, t in enumerate(self.inputs)}
         for i, stage in enumerate(self.stages):
             renamed[stage] = f"t{i}"
             lines.append(f"t{i}:{stage.dtype}{list(stage.shape)}={_canonical_body(stage, renamed)}")
@@ -161,7 +165,7 @@ def _ops(body: Expr) -> int:
     match body:
         case Reduce(_, value):
             return 1 + _ops(value)
-        case ex.Binary(_, a, b) if not (a.dtype is ex.INDEX):
+        case ex.Binary(_, a, b) if a.dtype is not ex.INDEX:
             return 1 + _ops(a) + _ops(b)
         case ex.Unary(_, a):
             return 1 + _ops(a)

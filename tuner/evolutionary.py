@@ -26,7 +26,13 @@ class Evolutionary(Searcher):
     """
 
     def __init__(
-        self, *, population: int = 2048, generations: int = 4, random_share: float = 0.1, exhaustive: int = 20_000, seed: int = 0
+        self,
+        *,
+        population: int = 2048,
+        generations: int = 4,
+        random_share: float = 0.1,
+        exhaustive: int = 20_000,
+        seed: int = 0,
     ) -> None:
         super().__init__(seed=seed)
         self.population = population
@@ -72,7 +78,9 @@ class Evolutionary(Searcher):
 def _children(space: Space, parents: Rows, n: int, rng: np.random.Generator) -> Rows:
     """Mutants of one or two columns, and crossings of parents of the same sketch."""
     count = len(parents)
-    rank = np.minimum(rng.geometric(4.0 / max(8, count), size=n) - 1, count - 1)  # better ones more often
+    rank = np.minimum(
+        rng.geometric(4.0 / max(8, count), size=n) - 1, count - 1
+    )  # better ones more often
     out = parents[rank].copy()
     mates = parents[rng.integers(0, count, size=n)]
     crossing = (rng.random(n) < 0.3) & (mates[:, 0] == out[:, 0])

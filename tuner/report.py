@@ -85,7 +85,10 @@ class RichProgress:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         self._bar = Progress(
-            TextColumn("[bold]tuning[/bold]"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+            TextColumn("[bold]tuning[/bold]"),
+            BarColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
         )
         self._task = self._bar.add_task("", total=None)
         self._bar.start()

@@ -47,7 +47,9 @@ class Progress:
         if not math.isfinite(self.best_s):
             return math.inf
         room = max(0.0, self.best_s - self.bound_s)
-        return self.weight * room * 0.6**self.rounds_without_gain / math.sqrt(1 + self.n_trials / 16)
+        return (
+            self.weight * room * 0.6**self.rounds_without_gain / math.sqrt(1 + self.n_trials / 16)
+        )
 
 
 def pick(progress: list[Progress]) -> int | None:

@@ -31,7 +31,10 @@ class Seen:
 
     def unknown(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows have not been proposed."""
-        return np.array([r.tobytes() not in self._known for r in np.ascontiguousarray(rows, np.int32)], dtype=bool)
+        return np.array(
+            [r.tobytes() not in self._known for r in np.ascontiguousarray(rows, np.int32)],
+            dtype=bool,
+        )
 
     def record(self, row: Rows, value: float) -> None:
         """Keep a measurement; the value is infinite for a failure."""
@@ -41,7 +44,9 @@ class Seen:
 
     def best(self, n: int) -> Rows:
         """The n fastest rows measured so far."""
-        order = [k for k in np.argsort(self.values, kind="stable") if np.isfinite(self.values[k])][:n]
+        order = [k for k in np.argsort(self.values, kind="stable") if np.isfinite(self.values[k])][
+            :n
+        ]
         width = 1 + self.space.n_columns
         return np.array([self.rows[k] for k in order], dtype=np.int32).reshape(-1, width)
 
@@ -80,5 +85,3 @@ def distinct(rows: Rows) -> Rows:
     """Rows without repetitions, in order."""
     _, first = np.unique(rows, axis=0, return_index=True)
     return rows[np.sort(first)]
-
-

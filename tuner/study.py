@@ -116,7 +116,12 @@ class Study:
         self.name = name
         self.interrupted = False
         self._states = [
-            _TaskState(t, w, Progress(w, lower_bound(t)), np.random.default_rng([seed, int(t.workload.key[:8], 16)]))
+            _TaskState(
+                t,
+                w,
+                Progress(w, lower_bound(t)),
+                np.random.default_rng([seed, int(t.workload.key[:8], 16)]),
+            )
             for t, w in tasks
         ]
         self._statuses: Counter[str] = Counter()
@@ -139,20 +144,28 @@ class Study:
                     self._n_done += 1
                     self._statuses[r.status] += 1
                     state.progress.n_trials += 1
-                    self._absorb(state, np.array(r.row, dtype=np.int32), r.row_id, r.value, r.default)
+                    self._absorb(
+                        state, np.array(r.row, dtype=np.int32), r.row_id, r.value, r.default
+                    )
                 else:
                     state.finals_done = True
             if known:
-                state.progress.update(min((r.value for r in known if r.ok), default=math.inf), state.progress.n_trials)
+                state.progress.update(
+                    min((r.value for r in known if r.ok), default=math.inf), state.progress.n_trials
+                )
 
-    def _absorb(self, state: _TaskState, row: Rows, row_id: str, value: float, default: bool) -> None:
+    def _absorb(
+        self, state: _TaskState, row: Rows, row_id: str, value: float, default: bool
+    ) -> None:
         """Note the outcome of one trial."""
         space, seen = state.ready()
         state.ids.append(row_id)
         if default:
             state.default_s = min(state.default_s, value)
         fits = row.shape == (1 + space.n_columns,) and bool(space.valid(row.reshape(1, -1))[0])
-        if fits and space.row_ids(row)[0] == row_id:  # else the log is of an older space: no example for the model
+        if (
+            fits and space.row_ids(row)[0] == row_id
+        ):  # else the log is of an older space: no example for the model
             seen.record(row, value)
             state.features.append(space.features(row)[0])
 
@@ -163,7 +176,9 @@ class Study:
         """Finished trials of these tasks, those of earlier runs included."""
         return self._n_done
 
-    def run(self, trials: int, *, budget_s: float | None = None, progress: ProgressSink | None = None) -> Study:
+    def run(
+        self, trials: int, *, budget_s: float | None = None, progress: ProgressSink | None = None
+    ) -> Study:
         """Measure until the log holds that many trials of these tasks, or time is up.
 
         An interrupt (Ctrl-C) ends the run early: what has been measured is in the log, and running
@@ -233,7 +248,11 @@ class Study:
             rows = space.default_row()
             seen.add(rows)
         if len(rows) < n:
-            more = self._draft(state, n - len(rows)) if len(state.ids) < WARM_UP else self._ask(state, n - len(rows))
+            more = (
+                self._draft(state, n - len(rows))
+                if len(state.ids) < WARM_UP
+                else self._ask(state, n - len(rows))
+            )
             rows = np.concatenate([rows, more])
         seen.add(rows)
         if len(rows) < n:
@@ -255,7 +274,9 @@ class Study:
         self._refit()
         if self.model.n_fitted_ == 0:
             return self._draft(state, n)
-        return self.search.ask(seen, n, lambda rows: self.model.predict(space.features(rows)), state.rng)
+        return self.search.ask(
+            seen, n, lambda rows: self.model.predict(space.features(rows)), state.rng
+        )
 
     def _refit(self) -> None:
         n = sum(len(s.features) for s in self._states)
@@ -278,7 +299,12 @@ class Study:
     # -------------------------------------------------------------- results
 
     def _collect(
-        self, proposals: list[_Proposal], total: int, start_done: int, deadline: float, progress: ProgressSink | None
+        self,
+        proposals: list[_Proposal],
+        total: int,
+        start_done: int,
+        deadline: float,
+        progress: ProgressSink | None,
     ) -> None:
         """Wait for a batch; write each result as it arrives, learn from them in order of proposal."""
         by_id = {p.trial: p for p in proposals}
@@ -338,13 +364,21 @@ class Study:
     def _finals(self, deadline: float) -> None:
         """Measure the leaders of every task once more, side by side: the fastest of many is partly luck."""
         for state in self._states:
-            if state.space is None or state.seen is None or state.finals_done or time.monotonic() > deadline:
+            if (
+                state.space is None
+                or state.seen is None
+                or state.finals_done
+                or time.monotonic() > deadline
+            ):
                 continue
             leaders = state.seen.best(FINALISTS)
             if len(leaders) < 2:
                 continue
             ids = state.space.row_ids(leaders)
-            proposals = [_Proposal(state, row, i, self._next_id + k) for k, (row, i) in enumerate(zip(leaders, ids))]
+            proposals = [
+                _Proposal(state, row, i, self._next_id + k)
+                for k, (row, i) in enumerate(zip(leaders, ids))
+            ]
             self._next_id += len(leaders)
             results = self.pool.measure([self._input(p) for p in proposals])
             for p, r in zip(proposals, results):
@@ -371,7 +405,13 @@ class Study:
         left = (total - self._n_done) / rate if rate > 0 else math.inf
         failures = {k: v for k, v in self._statuses.items() if k != "OK"}
         return Event(
-            self._n_done, total, elapsed, min(left, deadline - now), self.model_seconds(), self.model_seconds(default=True), failures
+            self._n_done,
+            total,
+            elapsed,
+            min(left, deadline - now),
+            self.model_seconds(),
+            self.model_seconds(default=True),
+            failures,
         )
 
     def table(self) -> pd.DataFrame:
@@ -397,5 +437,5 @@ class Study:
         return pd.DataFrame(self._curve, columns=["trial", "seconds", "model_s"])
 
     def _repr_html_(self) -> str:
-        return self.table().to_html(index=False)
-
+        table: str = self.table().to_html(index=False)
+        return table

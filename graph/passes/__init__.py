@@ -18,7 +18,13 @@ def simplify(graph: Graph) -> Graph:
     graph = decompose_batch_norm(graph)
     while True:
         before = graph.nodes
-        for rewrite in (fold_constants, simplify_algebra, fold_into_weights, eliminate_common, eliminate_dead):
+        for rewrite in (
+            fold_constants,
+            simplify_algebra,
+            fold_into_weights,
+            eliminate_common,
+            eliminate_dead,
+        ):
             graph = rewrite(graph)
         if graph.nodes == before:
             return graph

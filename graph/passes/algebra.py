@@ -59,8 +59,14 @@ def _neutral(r: _Rewriter, n: Node) -> Node | None:
 
 def _identity(r: _Rewriter, n: Node) -> Node | None:
     """Operators that return their operand."""
-    same_type = n.op == "Cast" and r.graph.values[n.inputs[0]].dtype is r.graph.values[n.outputs[0]].dtype
-    if n.op in ("Identity", "Dropout") or same_type or (n.op in VIEWS and r.same_shape(n.inputs[0], n.outputs[0])):
+    same_type = (
+        n.op == "Cast" and r.graph.values[n.inputs[0]].dtype is r.graph.values[n.outputs[0]].dtype
+    )
+    if (
+        n.op in ("Identity", "Dropout")
+        or same_type
+        or (n.op in VIEWS and r.same_shape(n.inputs[0], n.outputs[0]))
+    ):
         r.forward(n, n.inputs[0])
         return None
     if n.op == "Expand" and r.same_shape(n.inputs[0], n.outputs[0]):
@@ -101,7 +107,12 @@ def _transposes(r: _Rewriter, n: Node) -> Node | None:
     shape = r.graph.values[source].shape
     moved = [o for o in order if shape[o] != 1]
     if moved == sorted(moved):  # only dimensions of one element move: the memory is the same
-        return replace(n, op="Reshape", inputs=(source,), attributes=(("shape", tuple(shape[o] for o in order)),))
+        return replace(
+            n,
+            op="Reshape",
+            inputs=(source,),
+            attributes=(("shape", tuple(shape[o] for o in order)),),
+        )
     return replace(n, inputs=(source,), attributes=(("perm", order),))
 
 

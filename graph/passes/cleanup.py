@@ -40,13 +40,15 @@ def eliminate_common(graph: Graph) -> Graph:
     nodes = []
     for n in graph.nodes:
         inputs = tuple(names.get(i, i) for i in n.inputs)
-        key = (n.op, inputs, n.attributes, n.opset)
-        first = seen.setdefault(key, n)
+        identity = (n.op, inputs, n.attributes, n.opset)
+        first = seen.setdefault(identity, n)
         if first is n or n.outputs[0] in graph.outputs:
             nodes.append(n)
         else:
             names[n.outputs[0]] = first.outputs[0]
-    return graph.with_nodes(nodes).rename({k: v for k, v in names.items() if k not in graph.outputs})
+    return graph.with_nodes(nodes).rename(
+        {k: v for k, v in names.items() if k not in graph.outputs}
+    )
 
 
 def eliminate_dead(graph: Graph) -> Graph:

@@ -19,7 +19,11 @@ def decompose_batch_norm(graph: Graph) -> Graph:
     constants: dict[str, NDArray[Any]] = {}
     values = dict(graph.values)
     for n in graph.nodes:
-        given = [graph.constants.get(i) for i in n.inputs[1:5]] if n.op == "BatchNormalization" else [None]
+        given = (
+            [graph.constants.get(i) for i in n.inputs[1:5]]
+            if n.op == "BatchNormalization"
+            else [None]
+        )
         if any(g is None for g in given):
             nodes.append(n)
             continue
@@ -39,7 +43,11 @@ def decompose_batch_norm(graph: Graph) -> Graph:
 def _per_channel(array: NDArray[Any], channels: int, rank: int) -> NDArray[Any] | None:
     """A constant that varies along the channels only, as a vector."""
     shape = (1,) * (rank - array.ndim) + array.shape if array.ndim <= rank else array.shape
-    if len(shape) != rank or any(n != 1 for d, n in enumerate(shape) if d != 1) or shape[1] not in (1, channels):
+    if (
+        len(shape) != rank
+        or any(n != 1 for d, n in enumerate(shape) if d != 1)
+        or shape[1] not in (1, channels)
+    ):
         return None
     return np.broadcast_to(array.reshape(-1), (channels,)).astype(np.float64)
 
@@ -57,9 +65,17 @@ def fold_into_weights(graph: Graph) -> Graph:
         for x, c in ((0, 1), (1, 0)):
             conv = replaced.get(n.inputs[x]) or made.get(n.inputs[x])
             value = graph.constants.get(n.inputs[c])
-            if conv is None or value is None or conv.op != "Conv" or len(consumers.get(n.inputs[x], [])) != 1:
+            if (
+                conv is None
+                or value is None
+                or conv.op != "Conv"
+                or len(consumers.get(n.inputs[x], [])) != 1
+            ):
                 continue
-            if n.inputs[x] in graph.outputs or graph.values[n.inputs[x]].shape != graph.values[n.outputs[0]].shape:
+            if (
+                n.inputs[x] in graph.outputs
+                or graph.values[n.inputs[x]].shape != graph.values[n.outputs[0]].shape
+            ):
                 continue
             new = _fold(graph, constants, conv, n, value)
             if new is None:
@@ -82,7 +98,9 @@ def fold_into_weights(graph: Graph) -> Graph:
     return graph.with_nodes(nodes, constants)
 
 
-def _fold(graph: Graph, constants: dict[str, NDArray[Any]], conv: Node, n: Node, value: NDArray[Any]) -> Node | None:
+def _fold(
+    graph: Graph, constants: dict[str, NDArray[Any]], conv: Node, n: Node, value: NDArray[Any]
+) -> Node | None:
     def constant(name: str) -> NDArray[Any] | None:
         return constants[name] if name in constants else graph.constants.get(name)
 

@@ -8,7 +8,7 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule.nests import loads_of
 from tilewright.schedule.program import Role, Store
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor.expr import Expr, Poly, Select, Unary, Var, const_value, walk
+from tilewright.tensor.expr import Expr, Load, Poly, Select, Unary, Var, const_value, walk
 
 __all__ = [
     "extent_of", "inline_cheap", "lane_count", "pack_nest", "plain_nest", "stride_in",
@@ -45,16 +45,30 @@ def inline_cheap(s: Schedule, keep: Sequence[str] = (), everything: bool = False
     while changed:
         changed = False
         for store in list(s.program.blocks().values()):
-            if store.block in keep or store.reduce or s.program.buffer(store.buffer).role is not Role.TEMP:
+            if (
+                store.block in keep
+                or store.reduce
+                or s.program.buffer(store.buffer).role is not Role.TEMP
+            ):
                 continue
             readers = s.consumers(store.buffer)
             stores = s.program.blocks()
-            single = len(readers) == 1 and len(loads_of(stores[readers[0]].value, store.buffer)) == 1
+            single = (
+                len(readers) == 1 and len(loads_of(stores[readers[0]].value, store.buffer)) == 1
+            )
             plain = single and stores[readers[0]].reduce is None
             padded = any(isinstance(n, Select) for n in walk(store.value))
             into_reduction = any(stores[r].reduce for r in readers)
-            if everything or (_cheap(store) and not into_reduction) or (plain and not padded) or (
-                _cheap(store) and into_reduction and len(readers) == 1 and not _reused(s, readers[0])
+            if (
+                everything
+                or (_cheap(store) and not into_reduction)
+                or (plain and not padded)
+                or (
+                    _cheap(store)
+                    and into_reduction
+                    and len(readers) == 1
+                    and not _reused(s, readers[0])
+                )
             ):
                 s.compute_inline(store.block)
                 changed = True
@@ -65,7 +79,7 @@ def _reused(s: Schedule, block: str) -> bool:
     """Whether a reduction reads an element more than once (so that its operand should be kept)."""
     path, store = s.program.path(block)
     variables = {f.var for f in path}
-    for load in (n for n in walk(store.value) if hasattr(n, "buffer")):
+    for load in (n for n in walk(store.value) if isinstance(n, Load)):
         used = {n for i in load.indices for n in walk(i) if isinstance(n, Var)}
         if used != variables or any(not isinstance(i, Var) for i in load.indices):
             return True

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tilewright.schedule.rules.common import extent_of, inline_cheap, lane_count, stride_in, vector_sizes
+from tilewright.schedule.rules.common import (
+    extent_of,
+    inline_cheap,
+    lane_count,
+    stride_in,
+    vector_sizes,
+)
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Load, Var, walk
 
@@ -26,7 +32,9 @@ def _schedule(s: Schedule, block: str) -> None:
     vector = last
     if axis is not None:
         vector = s.knob.choice(f"{block}.vector", [last, axis])
-    size = s.knob.values(f"{block}.v", vector_sizes(extent_of(s, vector), lanes, most=8 if axis is None else 2))
+    size = s.knob.values(
+        f"{block}.v", vector_sizes(extent_of(s, vector), lanes, most=8 if axis is None else 2)
+    )
     v0, v1 = s.split(vector, [size])
     if axis is None:
         s.vectorize(v1)

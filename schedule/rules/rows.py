@@ -64,5 +64,3 @@ def _vectorize(s: Schedule, block: str, outer: Var) -> None:
         return
     _, lane = s.split(last, [size])
     s.vectorize(lane)
-
-

@@ -64,12 +64,21 @@ def vector_axes(s: Schedule, block: str) -> list[VectorAxis]:
             if dims == [last] and stride_in(load.indices[last], v) is not None:
                 if load.indices[last] == v and role is not Role.TEMP:
                     may.append((load.buffer, last))
-            elif len(dims) == 1 and load.indices[dims[0]] == v and len(loads) > 1 and role is not Role.TEMP:
+            elif (
+                len(dims) == 1
+                and load.indices[dims[0]] == v
+                and len(loads) > 1
+                and role is not Role.TEMP
+            ):
                 must.append((load.buffer, dims[0]))
             else:
                 possible = False
         packs_inputs = any(s.program.buffer(b).role is not Role.CONST for b, _ in must)
-        if possible and (contiguous or (must and not packs_inputs)) and not (packs_inputs and not contiguous):
+        if (
+            possible
+            and (contiguous or (must and not packs_inputs))
+            and not (packs_inputs and not contiguous)
+        ):
             found.append(VectorAxis(v, tuple(must), tuple(may), contiguous))
     return sorted(found, key=lambda a: not a.contiguous)
 
@@ -114,7 +123,10 @@ def tile(s: Schedule) -> None:
             cache.insert(len(cache) if inner_first else 0, v1)
         else:
             register.append(v2)
-            cache.insert(0 if inner_first and vector.axis not in spatial[: spatial.index(v)] else len(cache), v1)
+            cache.insert(
+                0 if inner_first and vector.axis not in spatial[: spatial.index(v)] else len(cache),
+                v1,
+            )
     steps: list[Var] = []
     unrolled: list[Var] = []
     for v in main:
@@ -176,7 +188,9 @@ def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] |
     return outer, inner
 
 
-def _require_registers(s: Schedule, levels: dict[Var, tuple[Expr, Expr] | None], vector: Var, lanes: int) -> None:
+def _require_registers(
+    s: Schedule, levels: dict[Var, tuple[Expr, Expr] | None], vector: Var, lanes: int
+) -> None:
     assert s.task is not None
     accumulators: Expr = Const(1)
     row: Expr = Const(1)
@@ -217,7 +231,9 @@ def _epilogue(s: Schedule, anchor: str) -> str | None:
     if s.program.buffer(buffer).role is not Role.TEMP or len(readers) != 1:
         return None
     reader = s.program.blocks()[readers[0]]
-    if reader.reduce or any(not isinstance(i, (Var, Const)) for n in loads_of(reader.value, buffer) for i in n.indices):
+    if reader.reduce or any(
+        not isinstance(i, (Var, Const)) for n in loads_of(reader.value, buffer) for i in n.indices
+    ):
         return None
     return readers[0]
 
@@ -243,11 +259,21 @@ def _finish_init(s: Schedule, block: str, home: Var, lane: Var) -> None:
 
 def _finish_epilogue(s: Schedule, block: str, home: Var, vector: VectorAxis) -> None:
     store = s.program.blocks()[block]
-    accumulator = next(n for n in walk(store.value) if isinstance(n, Load) and s.program.buffer(n.buffer).scope is Scope.REGISTER)
+    accumulator = next(
+        n
+        for n in walk(store.value)
+        if isinstance(n, Load) and s.program.buffer(n.buffer).scope is Scope.REGISTER
+    )
     loops = s.loops(block)
     inner = loops[loops.index(home) + 1 :]
-    anchor_store = next(x for x in s.program.blocks().values() if x.buffer == accumulator.buffer and x.reduce)
-    dim = next(d for d, i in enumerate(anchor_store.indices) if any(isinstance(n, Var) and n.name.startswith(f"{vector.axis.name}.") for n in walk(i)))
+    anchor_store = next(
+        x for x in s.program.blocks().values() if x.buffer == accumulator.buffer and x.reduce
+    )
+    dim = next(
+        d
+        for d, i in enumerate(anchor_store.indices)
+        if any(isinstance(n, Var) and n.name.startswith(f"{vector.axis.name}.") for n in walk(i))
+    )
     lane = accumulator.indices[dim]
     if dim != len(accumulator.indices) - 1:
         order = [d for d in range(len(accumulator.indices)) if d != dim] + [dim]
@@ -277,6 +303,7 @@ def _scheduled(s: Schedule, block: str) -> bool:
     path, _ = s.program.path(block)
     from tilewright.schedule.program import LoopKind
 
-    return any(f.kind is not LoopKind.SERIAL for f in path) or s.program.buffer(
-        s.program.blocks()[block].buffer
-    ).role is Role.PACKED
+    return (
+        any(f.kind is not LoopKind.SERIAL for f in path)
+        or s.program.buffer(s.program.blocks()[block].buffer).role is Role.PACKED
+    )

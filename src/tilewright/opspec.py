@@ -177,7 +177,7 @@ def _layer_norm(args: Arguments) -> OpSpec:
     out = ops.layer_norm(x, scale, bias, eps=1e-5, name="Y")
 
     def peer(x: Array, scale: Array, bias: Array) -> Array:
-        centred = x - x.mean(axis=-1, keepdims=True)
+        centred: Array = x - x.mean(axis=-1, keepdims=True)
         variance = np.square(centred).mean(axis=-1, keepdims=True)
         centred *= 1 / np.sqrt(variance + np.float32(1e-5))
         centred *= scale

@@ -42,7 +42,9 @@ def seconds_of(text: str) -> float:
 
 
 def tasks_of(
-    subject: Subject, target: Target | None = None, shapes: Mapping[str, Sequence[int]] | None = None
+    subject: Subject,
+    target: Target | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> list[tuple[Task, float]]:
     """The tasks of a model, workloads or tasks, and how often each runs in one call."""
     if isinstance(subject, Task):
@@ -54,7 +56,10 @@ def tasks_of(
         return [pair for item in subject for pair in tasks_of(item, hardware)]
     from tilewright.graph import extract_tasks
 
-    return [(task, float(count)) for task, count in extract_tasks(fused_graph(subject, shapes), hardware)]
+    return [
+        (task, float(count))
+        for task, count in extract_tasks(fused_graph(subject, shapes), hardware)
+    ]
 
 
 def tune(

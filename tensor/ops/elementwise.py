@@ -26,7 +26,9 @@ def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         sizes = {s[d - rank + len(s)] for s in shapes if d - rank + len(s) >= 0}
         large = sizes - {1}
         if len(large) > 1:
-            raise TensorError(f"broadcast_shape{shapes}: dimension {d} has the sizes {sorted(large)}")
+            raise TensorError(
+                f"broadcast_shape{shapes}: dimension {d} has the sizes {sorted(large)}"
+            )
         out.append(large.pop() if large else 1)
     return tuple(out)
 
@@ -46,7 +48,10 @@ def te_scalar(tensor: Tensor) -> Expr:
 
 
 def elementwise(
-    name: str, f: Callable[..., ExprLike], *operands: Tensor | ExprLike, shape: tuple[int, ...] | None = None
+    name: str,
+    f: Callable[..., ExprLike],
+    *operands: Tensor | ExprLike,
+    shape: tuple[int, ...] | None = None,
 ) -> Compute:
     """Apply a scalar function to broadcast operands.
 
@@ -69,6 +74,8 @@ def elementwise(
     full = broadcast_shape(*(t.shape for t in tensors), *([shape] if shape is not None else []))
 
     def body(*axes: Var) -> ExprLike:
-        return f(*(o if isinstance(o, (Expr, int, float, bool)) else read(o, axes) for o in operands))
+        return f(
+            *(o if isinstance(o, (Expr, int, float, bool)) else read(o, axes) for o in operands)
+        )
 
     return te.compute(full, body, name=name)

@@ -16,7 +16,9 @@ __all__ = ["concat", "expand", "gather", "pad", "reshape", "slice_", "transpose"
 def transpose(x: Tensor, order: Sequence[int], *, name: str = "Y") -> Compute:
     """Permute the dimensions: result dimension d is dimension order[d] of `x`."""
     if sorted(order) != list(range(len(x.shape))):
-        raise TensorError(f"transpose({list(x.shape)}, {list(order)}): no permutation of the dimensions")
+        raise TensorError(
+            f"transpose({list(x.shape)}, {list(order)}): no permutation of the dimensions"
+        )
 
     def body(*axes: Expr) -> Expr:
         source: list[Expr] = [Const(0)] * len(order)
@@ -33,7 +35,9 @@ def reshape(x: Tensor, shape: Sequence[int], *, name: str = "Y") -> Compute:
     for n in shape:
         size *= n
     if size != x.size:
-        raise TensorError(f"reshape({list(x.shape)} to {list(shape)}): {x.size} elements do not make {size}")
+        raise TensorError(
+            f"reshape({list(x.shape)} to {list(shape)}): {x.size} elements do not make {size}"
+        )
 
     def body(*axes: Expr) -> Expr:
         flat: Expr = Const(0)
@@ -69,7 +73,9 @@ def concat(tensors: Sequence[Tensor], axis: int, *, name: str = "Y") -> Compute:
     return te.compute(shape, lambda *axes: body(*axes), name=name)
 
 
-def slice_(x: Tensor, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int], *, name: str = "Y") -> Compute:
+def slice_(
+    x: Tensor, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int], *, name: str = "Y"
+) -> Compute:
     """Every `steps`-th element from `starts`, `sizes` of them, in each dimension."""
     return te.compute(
         sizes, lambda *axes: x[tuple(v * s + b for v, b, s in zip(axes, starts, steps))], name=name
@@ -77,7 +83,13 @@ def slice_(x: Tensor, starts: Sequence[int], sizes: Sequence[int], steps: Sequen
 
 
 def pad(
-    x: Tensor, before: Sequence[int], after: Sequence[int], *, mode: str = "constant", value: float = 0.0, name: str = "Y"
+    x: Tensor,
+    before: Sequence[int],
+    after: Sequence[int],
+    *,
+    mode: str = "constant",
+    value: float = 0.0,
+    name: str = "Y",
 ) -> Compute:
     """Pad every dimension.
 
@@ -95,7 +107,11 @@ def pad(
         if mode == "reflect":
             folded = [te.maximum(v, -v) for v in inner]
             return x[tuple(te.minimum(v, 2 * (n - 1) - v) for v, n in zip(folded, x.shape))]
-        tests = [t for v, n, b, a in zip(inner, x.shape, before, after) for t in (([0 <= v] if b else []) + ([v < n] if a else []))]
+        tests = [
+            t
+            for v, n, b, a in zip(inner, x.shape, before, after)
+            for t in (([v >= 0] if b else []) + ([v < n] if a else []))
+        ]
         if not tests:
             return x[tuple(inner)]
         number = value if x.dtype.is_float else int(value)

@@ -13,7 +13,9 @@ from tilewright.tensor.te import Compute, Tensor
 __all__ = ["conv", "conv2d", "matmul", "padded"]
 
 
-def matmul(a: Tensor, b: Tensor, *, name: str = "C", transpose_a: bool = False, transpose_b: bool = False) -> Compute:
+def matmul(
+    a: Tensor, b: Tensor, *, name: str = "C", transpose_a: bool = False, transpose_b: bool = False
+) -> Compute:
     """Matrix product of the last two dimensions, batches broadcast.
 
     Parameters
@@ -22,18 +24,24 @@ def matmul(a: Tensor, b: Tensor, *, name: str = "C", transpose_a: bool = False, 
     b : (..., k, n), or (..., n, k) if `transpose_b`
     """
     if len(a.shape) < 2 or len(b.shape) < 2:
-        raise TensorError(f"matmul({list(a.shape)}, {list(b.shape)}): needs two dimensions or more; reshape first")
+        raise TensorError(
+            f"matmul({list(a.shape)}, {list(b.shape)}): needs two dimensions or more; reshape first"
+        )
     m, ka = a.shape[-2:][::-1] if transpose_a else a.shape[-2:]
     kb, n = b.shape[-2:][::-1] if transpose_b else b.shape[-2:]
     if ka != kb:
-        raise TensorError(f"matmul({list(a.shape)}, {list(b.shape)}): the inner sizes {ka} and {kb} differ")
+        raise TensorError(
+            f"matmul({list(a.shape)}, {list(b.shape)}): the inner sizes {ka} and {kb} differ"
+        )
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     k = te.reduce_axis(ka, "k")
     names = [f"b{d}" for d in range(len(batch))] + ["i", "j"]
 
     def index(t: Tensor, axes: tuple[Expr, ...], row: Expr, column: Expr) -> Expr:
         own = t.shape[:-2]
-        lead = tuple(Const(0) if s == 1 else axes[len(batch) - len(own) + d] for d, s in enumerate(own))
+        lead = tuple(
+            Const(0) if s == 1 else axes[len(batch) - len(own) + d] for d, s in enumerate(own)
+        )
         return t[(*lead, row, column)]
 
     def body(*axes: Expr) -> Expr:
@@ -53,7 +61,9 @@ def _named(shape: Sequence[int], names: Sequence[str], body: object, name: str) 
     return Compute(name, tuple(shape), expr.dtype, axes, expr)
 
 
-def padded(x: Tensor, before: Sequence[int], after: Sequence[int], value: float, name: str) -> Tensor:
+def padded(
+    x: Tensor, before: Sequence[int], after: Sequence[int], value: float, name: str
+) -> Tensor:
     """The tensor with its trailing dimensions padded by a constant; itself if there is nothing to pad."""
     if not any(before) and not any(after):
         return x
@@ -64,7 +74,7 @@ def padded(x: Tensor, before: Sequence[int], after: Sequence[int], value: float,
         inner = [v - b for v, b in zip(axes[lead:], before)]
         tests = []
         for v, n, b, a in zip(inner, x.shape[lead:], before, after):
-            tests += ([0 <= v] if b else []) + ([v < n] if a else [])
+            tests += ([v >= 0] if b else []) + ([v < n] if a else [])
         return te.select(te.logical_and(*tests), x[(*axes[:lead], *inner)], value)
 
     return _named(shape, [f"p{d}" for d in range(len(shape))], body, name)
@@ -94,13 +104,17 @@ def conv(
     dilation = dilation or [1] * dims
     out_channels, per_group, *kernel = w.shape
     if len(w.shape) != len(x.shape) or x.shape[1] != per_group * groups or out_channels % groups:
-        raise TensorError(f"conv({list(x.shape)}, {list(w.shape)}, groups={groups}): the channels do not fit")
+        raise TensorError(
+            f"conv({list(x.shape)}, {list(w.shape)}, groups={groups}): the channels do not fit"
+        )
     sizes = [
         (n + b + a - d * (k - 1) - 1) // s + 1
         for n, (b, a), k, s, d in zip(x.shape[2:], padding, kernel, stride, dilation)
     ]
     if min(sizes) < 1:
-        raise TensorError(f"conv({list(x.shape)}, {list(w.shape)}): the kernel is larger than the padded input")
+        raise TensorError(
+            f"conv({list(x.shape)}, {list(w.shape)}): the kernel is larger than the padded input"
+        )
     source = padded(x, [b for b, _ in padding], [a for _, a in padding], 0.0, f"{name}.pad")
     letters = "dhw"[-dims:] if dims <= 3 else "abcdefgh"[:dims]
     channel = te.reduce_axis(per_group, "ic")
@@ -111,16 +125,33 @@ def conv(
         at = [p * s + r.var * d for p, s, r, d in zip(place, stride, window, dilation)]
         if depthwise:
             return te.sum(source[(n, oc, *at)] * w[(oc, 0, *window)], window)
-        base: Expr = channel.var if groups == 1 else oc // (out_channels // groups) * per_group + channel.var
+        base: Expr = (
+            channel.var if groups == 1 else oc // (out_channels // groups) * per_group + channel.var
+        )
         return te.sum(source[(n, base, *at)] * w[(oc, channel, *window)], [channel, *window])
 
-    return _named((x.shape[0], out_channels, *sizes), ["n", "oc", *(f"o{c}" for c in letters)], body, name)
+    return _named(
+        (x.shape[0], out_channels, *sizes), ["n", "oc", *(f"o{c}" for c in letters)], body, name
+    )
 
 
 def conv2d(
-    x: Tensor, w: Tensor, *, stride: int = 1, padding: int = 0, dilation: int = 1, groups: int = 1, name: str = "Y"
+    x: Tensor,
+    w: Tensor,
+    *,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    name: str = "Y",
 ) -> Compute:
     """`conv` with the same stride, padding and dilation in both dimensions."""
     return conv(
-        x, w, stride=[stride] * 2, padding=[(padding, padding)] * 2, dilation=[dilation] * 2, groups=groups, name=name
+        x,
+        w,
+        stride=[stride] * 2,
+        padding=[(padding, padding)] * 2,
+        dilation=[dilation] * 2,
+        groups=groups,
+        name=name,
     )

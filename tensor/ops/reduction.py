@@ -13,7 +13,9 @@ from tilewright.tensor.te import Compute, Tensor
 __all__ = ["layer_norm", "log_softmax", "mean", "reduce", "softmax"]
 
 
-def reduce(x: Tensor, op: str, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y") -> Compute:
+def reduce(
+    x: Tensor, op: str, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y"
+) -> Compute:
     """Reduce over axes.
 
     Parameters
@@ -27,7 +29,9 @@ def reduce(x: Tensor, op: str, axes: Sequence[int], *, keepdims: bool = True, na
     rank = len(x.shape)
     gone = sorted({a % rank for a in axes})
     reduced = {d: te.reduce_axis(x.shape[d], f"r{d}") for d in gone}
-    shape = [1 if d in reduced else n for d, n in enumerate(x.shape) if keepdims or d not in reduced]
+    shape = [
+        1 if d in reduced else n for d, n in enumerate(x.shape) if keepdims or d not in reduced
+    ]
     names = [f"i{d}" for d in range(rank) if keepdims or d not in reduced]
     f = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}[op]
 
@@ -73,7 +77,13 @@ def log_softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
 
 
 def layer_norm(
-    x: Tensor, scale: Tensor | None, bias: Tensor | None, *, axis: int = -1, eps: float = 1e-5, name: str = "Y"
+    x: Tensor,
+    scale: Tensor | None,
+    bias: Tensor | None,
+    *,
+    axis: int = -1,
+    eps: float = 1e-5,
+    name: str = "Y",
 ) -> Compute:
     """Normalise over the axes from `axis` on, then scale and shift."""
     rank = len(x.shape)
@@ -95,5 +105,3 @@ def layer_norm(
         return out
 
     return elementwise(name, body, *operands)
-
-

@@ -12,7 +12,9 @@ from tilewright.cli import invoke
 OP = ["bench", "--op", "matmul:16x16x16", "--threads", "1", "--runs", "2"]
 
 
-def test_default_and_peers_run_and_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_default_and_peers_run_and_agree(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "figures.json"
     assert invoke([*OP, "--json", str(file)]) == 0
     figures = json.loads(file.read_text())

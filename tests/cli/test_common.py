@@ -9,7 +9,8 @@ from tilewright.cli.common import duration, duration_text, pair, seconds_text, s
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("90s", 90), ("10min", 600), ("10 min", 600), ("1.5h", 5400), ("2m", 120)]
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("10min", 600), ("10 min", 600), ("1.5h", 5400), ("2m", 120)],
 )
 def test_a_duration_is_read_in_seconds(text: str, seconds: float) -> None:
     assert duration(text) == seconds

@@ -82,7 +82,10 @@ def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_package_runs_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tilewright", "--version"], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "tilewright", "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0
     assert "version" in done.stdout

@@ -19,7 +19,7 @@ _FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
 _loaded: list[Any] = []
 
 
-@_FOR
+@_FOR  # type: ignore[untyped-decorator]
 def _serial_for(runtime: int, function: int, context: int, n: int) -> None:
     share = _SHARE(function)
     threads = ctypes.c_int64.from_address(runtime + 8).value
@@ -55,7 +55,9 @@ def run(kernel: KernelObject, arrays: Sequence[NDArray[Any]]) -> list[NDArray[An
             buffers.append(np.ascontiguousarray(next(inputs), dtype=p.dtype.numpy))
     buffers += [np.full(p.n_bytes + 1024, 255, np.uint8) for p in kernel.packed]
     workspace = np.full(kernel.workspace_bytes + 64, 255, np.uint8)
-    runtime = (ctypes.c_int64 * 2)(ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, kernel.n_threads)
+    runtime = (ctypes.c_int64 * 2)(
+        ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, kernel.n_threads
+    )
     args = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
     base = workspace.ctypes.data + (-workspace.ctypes.data) % 64
     if kernel.packed:

@@ -14,14 +14,14 @@ from tilewright.codegen.build import build_default, build_program
 from tilewright.codegen.target import Target
 from tilewright.errors import BuildError
 from tilewright.schedule.lower import lower
-from tilewright.tensor import Workload, te
+from tilewright.tensor import Workload, as_dtype, te
 from tilewright.tensor.expr import unary
 
 TARGET = Target.host(1)
 
 
 def _apply(op: str, x: NDArray[Any], scalar: bool = False) -> NDArray[Any]:
-    a = te.placeholder(x.shape, x.dtype, name="a")
+    a = te.placeholder(x.shape, as_dtype(x.dtype), name="a")
     w = Workload.of(te.compute(x.shape, lambda i: unary(op, a[i]), name="y"))
     if scalar:
         return harness.run(build_program(lower(w), TARGET)[0], [x])[0]
@@ -31,7 +31,9 @@ def _apply(op: str, x: NDArray[Any], scalar: bool = False) -> NDArray[Any]:
 def _ulps(found: NDArray[Any], exact: NDArray[np.float64]) -> float:
     finite = np.isfinite(exact.astype(found.dtype))
     gap = np.abs(found[finite].astype(np.float64) - exact[finite])
-    return float(np.max(gap / np.spacing(np.abs(exact[finite]).astype(found.dtype)).astype(np.float64)))
+    return float(
+        np.max(gap / np.spacing(np.abs(exact[finite]).astype(found.dtype)).astype(np.float64))
+    )
 
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -78,12 +80,22 @@ def test_scalars_and_vectors_agree(op: str) -> None:
 def test_edges_follow_the_standard() -> None:
     inf, nan = np.inf, np.nan
     x = np.array([inf, -inf, nan, 0.0, -0.0, 1000.0, -1000.0, -1.0], np.float32)
-    np.testing.assert_array_equal(_apply("exp", x)[:7], np.array([inf, 0, nan, 1, 1, inf, 0], np.float32))
-    np.testing.assert_array_equal(_apply("log", x)[:5], np.array([inf, nan, nan, -inf, -inf], np.float32))
+    np.testing.assert_array_equal(
+        _apply("exp", x)[:7], np.array([inf, 0, nan, 1, 1, inf, 0], np.float32)
+    )
+    np.testing.assert_array_equal(
+        _apply("log", x)[:5], np.array([inf, nan, nan, -inf, -inf], np.float32)
+    )
     assert np.isnan(_apply("log", x)[7])
-    np.testing.assert_array_equal(_apply("tanh", x)[:7], np.array([1, -1, nan, 0, 0, 1, -1], np.float32))
-    np.testing.assert_array_equal(_apply("erf", x)[:7], np.array([1, -1, nan, 0, 0, 1, -1], np.float32))
-    np.testing.assert_array_equal(_apply("sigmoid", x)[:7], np.array([1, 0, nan, 0.5, 0.5, 1, 0], np.float32))
+    np.testing.assert_array_equal(
+        _apply("tanh", x)[:7], np.array([1, -1, nan, 0, 0, 1, -1], np.float32)
+    )
+    np.testing.assert_array_equal(
+        _apply("erf", x)[:7], np.array([1, -1, nan, 0, 0, 1, -1], np.float32)
+    )
+    np.testing.assert_array_equal(
+        _apply("sigmoid", x)[:7], np.array([1, 0, nan, 0.5, 0.5, 1, 0], np.float32)
+    )
 
 
 def test_pow_handles_signs_and_zeros() -> None:
@@ -97,7 +109,7 @@ def test_pow_handles_signs_and_zeros() -> None:
 
 
 def test_erf_in_float64_is_refused() -> None:
-    with pytest.raises(BuildError, match=r"erf\(float64\): there is no vectorised version; cast to float32"):
+    with pytest.raises(
+        BuildError, match=r"erf\(float64\): there is no vectorised version; cast to float32"
+    ):
         _apply("erf", np.ones(3))
-
-

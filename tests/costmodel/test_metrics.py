@@ -52,4 +52,6 @@ def test_kendall_agrees_with_scipy() -> None:
 
     rng = np.random.default_rng(0)
     y, score = rng.random(50), rng.random(50)
-    assert kendall_tau(score, y, np.zeros(50, dtype=int)) == pytest.approx(kendalltau(score, y).statistic)
+    assert kendall_tau(score, y, np.zeros(50, dtype=int)) == pytest.approx(
+        kendalltau(score, y).statistic
+    )

@@ -143,5 +143,7 @@ def test_importing_the_models_does_not_import_xgboost() -> None:
     import sys
 
     code = "import sys, tilewright.costmodel; print(sorted({'xgboost', 'sklearn', 'pandas'} & set(sys.modules)))"
-    out: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    out: Any = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert out.stdout.strip() == "[]"

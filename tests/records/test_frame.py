@@ -10,7 +10,16 @@ from tilewright.records.record import Provenance, Record
 
 def test_each_record_is_a_row_and_each_knob_a_column() -> None:
     one = Record(
-        "w", "a", "n", "t", "r1", "OK", 1.0, knobs=(("x", 4),), seconds=(1.0, 3.0), provenance=Provenance(time=86400.0)
+        "w",
+        "a",
+        "n",
+        "t",
+        "r1",
+        "OK",
+        1.0,
+        knobs=(("x", 4),),
+        seconds=(1.0, 3.0),
+        provenance=Provenance(time=86400.0),
     )
     two = Record("w", "a", "n", "t", "r2", "WRONG", math.inf, knobs=(("y", 2),))
     frame = to_frame([one, two])

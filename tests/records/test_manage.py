@@ -11,7 +11,14 @@ from tilewright.records.record import Record, Stage
 
 
 def trial(
-    row_id: str, value: float, *, workload: str = "w", default: bool = False, final: bool = False, trace: str = "[]", n: int = 0
+    row_id: str,
+    value: float,
+    *,
+    workload: str = "w",
+    default: bool = False,
+    final: bool = False,
+    trace: str = "[]",
+    n: int = 0,
 ) -> Record:
     return Record(
         workload, "a", f"{workload}[8,f32]", "t", row_id, "OK" if math.isfinite(value) else "RUN_CRASH", value,

@@ -9,7 +9,15 @@ from tilewright.records.query import best, confirmed, nearest
 from tilewright.records.record import Record, Stage
 
 
-def trial(row_id: str, value: float, *, workload: str = "w", target: str = "t", anchor: str = "a", final: bool = False) -> Record:
+def trial(
+    row_id: str,
+    value: float,
+    *,
+    workload: str = "w",
+    target: str = "t",
+    anchor: str = "a",
+    final: bool = False,
+) -> Record:
     status = "OK" if math.isfinite(value) else "WRONG"
     stage = Stage.FINAL if final else Stage.TRIAL
     return Record(workload, anchor, workload, target, row_id, status, value, stage=stage)

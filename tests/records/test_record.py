@@ -28,7 +28,9 @@ def test_a_line_reads_back_as_the_same_record() -> None:
 
 
 def test_a_failure_reads_back_with_an_infinite_value() -> None:
-    failed = record(status="WRONG", value=math.inf, seconds=(), message="element 3 differs: 1 ≠ 2\nsecond line")
+    failed = record(
+        status="WRONG", value=math.inf, seconds=(), message="element 3 differs: 1 ≠ 2\nsecond line"
+    )
     line = failed.to_line()
     assert "\n" not in line and json.loads(line)["value"] is None
     assert Record.from_line(line) == failed
@@ -37,8 +39,15 @@ def test_a_failure_reads_back_with_an_infinite_value() -> None:
 positive = st.floats(min_value=1e-12, max_value=1e6)
 
 
-@given(value=positive, seconds=st.lists(positive), message=st.text(), knob=st.one_of(st.integers(), st.booleans(), st.text()))
-def test_any_content_survives_the_round_trip(value: float, seconds: list[float], message: str, knob: int | bool | str) -> None:
+@given(
+    value=positive,
+    seconds=st.lists(positive),
+    message=st.text(),
+    knob=st.one_of(st.integers(), st.booleans(), st.text()),
+)
+def test_any_content_survives_the_round_trip(
+    value: float, seconds: list[float], message: str, knob: int | bool | str
+) -> None:
     r = record(value=value, seconds=tuple(seconds), message=message, knobs=(("k", knob),))
     line = r.to_line()
     assert line.isascii() and "\n" not in line
@@ -61,7 +70,9 @@ def test_reformatting_a_line_keeps_it_valid() -> None:
 
 def test_a_changed_value_is_noticed() -> None:
     line = record().to_line().replace('"value":2e-06', '"value":1e-06')
-    with pytest.raises(RecordError, match=r"checksum \w{16} differs from the stated \w{16}; the line was changed"):
+    with pytest.raises(
+        RecordError, match=r"checksum \w{16} differs from the stated \w{16}; the line was changed"
+    ):
         Record.from_line(line)
 
 
@@ -91,7 +102,9 @@ def test_a_sound_checksum_over_a_wrong_type_is_refused() -> None:
         Record.from_line(_dump(payload))
 
 
-@pytest.mark.parametrize(("status", "value"), [("OK", math.inf), ("OK", 0.0), ("OK", math.nan), ("WRONG", 1.0)])
+@pytest.mark.parametrize(
+    ("status", "value"), [("OK", math.inf), ("OK", 0.0), ("OK", math.nan), ("WRONG", 1.0)]
+)
 def test_status_and_value_must_agree(status: str, value: float) -> None:
     with pytest.raises(RecordError, match=f"status {status} with a value of"):
         record(status=status, value=value)
@@ -102,7 +115,12 @@ def test_the_trace_replays_from_the_record_alone() -> None:
 
 
 def test_a_record_without_a_legal_trace_says_why() -> None:
-    failed = record(status="ILLEGAL", value=math.inf, trace_text="null", message="vectorize(k): a reduction axis")
+    failed = record(
+        status="ILLEGAL",
+        value=math.inf,
+        trace_text="null",
+        message="vectorize(k): a reduction axis",
+    )
     with pytest.raises(RecordError, match=r"no legal trace: vectorize\(k\): a reduction axis"):
         failed.trace  # noqa: B018
 

@@ -55,7 +55,9 @@ def test_a_torn_last_line_costs_only_itself(tmp_path: Path, cut: int) -> None:
     assert [p.line for p in again.problems] == [2]
 
 
-def test_a_whole_last_line_without_its_end_is_kept_when_the_next_is_appended(tmp_path: Path) -> None:
+def test_a_whole_last_line_without_its_end_is_kept_when_the_next_is_appended(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "log"
     path.write_text(trial(0).to_line())
     store = RecordStore(path)
@@ -126,19 +128,28 @@ for n in range(int(sys.argv[3])):
 
 def test_four_processes_append_at_once_and_nothing_is_lost_or_mixed(tmp_path: Path) -> None:
     path = tmp_path / "log"
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(w), "25"]) for w in range(4)]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(w), "25"]) for w in range(4)
+    ]
     assert [w.wait(timeout=60) for w in writers] == [0] * 4
     store = RecordStore(path)
     assert store.problems == ()
-    assert sorted(r.row_id for r in store) == sorted(f"{w}-{n}" for w in range(4) for n in range(25))
+    assert sorted(r.row_id for r in store) == sorted(
+        f"{w}-{n}" for w in range(4) for n in range(25)
+    )
     for w in range(4):  # each writer's own order is kept
         assert [r.trial for r in store if r.row_id.startswith(f"{w}-")] == list(range(25))
 
 
-def test_every_record_is_synced_when_no_risk_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_record_is_synced_when_no_risk_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
-    careful, quick = RecordStore(tmp_path / "a", fsync_s=0), RecordStore(tmp_path / "b", fsync_s=1e9)
+    careful, quick = (
+        RecordStore(tmp_path / "a", fsync_s=0),
+        RecordStore(tmp_path / "b", fsync_s=1e9),
+    )
     for n in range(3):
         careful.append(trial(n))
     assert len(synced) == 3

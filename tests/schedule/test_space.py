@@ -49,7 +49,9 @@ def test_every_sketch_computes_what_the_workload_says(workload: Workload) -> Non
         for row in mine:
             found = interpret(space.program(row), data)
             for a, b in zip(found, expected):
-                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6, err_msg=space.row_ids(row)[0])
+                np.testing.assert_allclose(
+                    a, b, rtol=1e-5, atol=1e-6, err_msg=space.row_ids(row)[0]
+                )
 
 
 def test_the_first_row_is_the_default_schedule(workload: Workload) -> None:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from tilewright.tensor import Workload, te
 
 
-def matmul(m: int = 7, n: int = 11, k: int = 5, *, const: bool = False, epilogue: bool = True) -> Workload:
+def matmul(
+    m: int = 7, n: int = 11, k: int = 5, *, const: bool = False, epilogue: bool = True
+) -> Workload:
     a = te.placeholder((m, k), name="A")
     b = te.placeholder((k, n), name="B", const=const)
     axis = te.reduce_axis(k, "k")
@@ -20,19 +22,27 @@ def matmul(m: int = 7, n: int = 11, k: int = 5, *, const: bool = False, epilogue
     return Workload.of(te.compute((m, n), lambda i, j: te.maximum(c[i, j], 0.0), name="D"))
 
 
-def conv(channels: int = 3, out: int = 5, size: int = 7, kernel: int = 3, stride: int = 2) -> Workload:
+def conv(
+    channels: int = 3, out: int = 5, size: int = 7, kernel: int = 3, stride: int = 2
+) -> Workload:
     x = te.placeholder((1, channels, size, size), name="X")
     w = te.placeholder((out, channels, kernel, kernel), name="W", const=True)
     pad = kernel // 2
     padded = te.compute(
         (1, channels, size + 2 * pad, size + 2 * pad),
         lambda n, c, h, v: te.select(
-            te.logical_and(h >= pad, h < size + pad, v >= pad, v < size + pad), x[n, c, h - pad, v - pad], 0.0
+            te.logical_and(h >= pad, h < size + pad, v >= pad, v < size + pad),
+            x[n, c, h - pad, v - pad],
+            0.0,
         ),
         name="P",
     )
     rest = (size + 2 * pad - kernel) // stride + 1
-    ic, kh, kw = te.reduce_axis(channels, "ic"), te.reduce_axis(kernel, "kh"), te.reduce_axis(kernel, "kw")
+    ic, kh, kw = (
+        te.reduce_axis(channels, "ic"),
+        te.reduce_axis(kernel, "kh"),
+        te.reduce_axis(kernel, "kw"),
+    )
     c = te.compute(
         (1, out, rest, rest),
         lambda n, oc, oh, ow: te.sum(
@@ -40,7 +50,9 @@ def conv(channels: int = 3, out: int = 5, size: int = 7, kernel: int = 3, stride
         ),
         name="C",
     )
-    return Workload.of(te.compute(c.shape, lambda n, oc, oh, ow: te.maximum(c[n, oc, oh, ow], 0.0), name="R"))
+    return Workload.of(
+        te.compute(c.shape, lambda n, oc, oh, ow: te.maximum(c[n, oc, oh, ow], 0.0), name="R")
+    )
 
 
 def softmax(rows: int = 3, columns: int = 13) -> Workload:

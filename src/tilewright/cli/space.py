@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -77,7 +77,7 @@ def _print_sketches(table: Space, out: Console) -> None:
     out.print(f"{len(table.sketches)} sketches, {table.size():,} rows before constraints")
 
 
-def _print_rows(table: Space, rows: object, out: Console) -> None:
+def _print_rows(table: Space, rows: Any, out: Console) -> None:
     from rich.table import Table
 
     frame = table.to_frame(rows)

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tilewright.cli.common import add_row, console, duration, host, model_argument, seconds_text, subject
+from tilewright.cli.common import (
+    add_row,
+    console,
+    duration,
+    host,
+    model_argument,
+    seconds_text,
+    subject,
+)
 
 if TYPE_CHECKING:
     from tilewright.tuner import Study
@@ -70,7 +78,10 @@ def tune(
     if plot is not None:
         _plot(study, plot)
     if study.interrupted:
-        click.echo(f"interrupted: {study.n_trials} trials are in {records}; the same command goes on from there", err=True)
+        click.echo(
+            f"interrupted: {study.n_trials} trials are in {records}; the same command goes on from there",
+            err=True,
+        )
         raise click.exceptions.Exit(130)
 
 
@@ -91,7 +102,9 @@ def _show(study: Study, records: str) -> None:
         click.echo(f"and {len(frame) - 12} kernels that take less time")
     before, after = study.model_seconds(default=True), study.model_seconds()
     gain = f" ({before / after:.2f} times as fast)" if after > 0 else ""
-    click.echo(f"sum of kernels: {seconds_text(before)} by default, {seconds_text(after)} tuned{gain}")
+    click.echo(
+        f"sum of kernels: {seconds_text(before)} by default, {seconds_text(after)} tuned{gain}"
+    )
     click.echo(f"{study.n_trials} trials in {records}")
 
 
