@@ -41,7 +41,7 @@ class Evolutionary(Searcher):
         self.exhaustive = exhaustive
 
     def ask(self, seen: Seen, n: int, score: Score | None, rng: np.random.Generator) -> Rows:
-        blind = n if score is None else int(round(n * self.random_share))
+        blind = n if score is None else round(n * self.random_share)
         found = np.empty((0, 1 + seen.space.n_columns), dtype=np.int32)
         if score is not None and n > blind:
             pool = self._pool(seen, score, rng)
