@@ -1,6 +1,6 @@
 """matmul 512 x 512 x 512 float32 on one thread: tuned here and now, beside NumPy and ONNX Runtime.
 
-    python benchmarks/matmul.py [--trials 128] [--threads 1]
+python benchmarks/matmul.py [--trials 128] [--threads 1]
 """
 
 from __future__ import annotations
@@ -19,7 +19,14 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "matmul.jsonl"
-        common = ["--op", "matmul:512x512x512", "--threads", str(args.threads), "--records", str(log)]
+        common = [
+            "--op",
+            "matmul:512x512x512",
+            "--threads",
+            str(args.threads),
+            "--records",
+            str(log),
+        ]
         for command in (["tune", *common, "--trials", str(args.trials)], ["bench", *common]):
             subprocess.run([sys.executable, "-m", "tilewright", *command], check=True)
 

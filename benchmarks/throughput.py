@@ -28,7 +28,9 @@ OPERATORS = ("matmul:512x512x512", "conv2d:1x64x56x56,64x64x3x3,s=1,p=1")
 STAGES = ("sample", "check", "features", "score")
 
 
-def rates(space: Space, sketch: int, model: XGBRanker, n: int, repeats: int = 7) -> dict[str, float]:
+def rates(
+    space: Space, sketch: int, model: XGBRanker, n: int, repeats: int = 7
+) -> dict[str, float]:
     """Median seconds of each stage for about n rows of one sketch."""
     rng = np.random.default_rng(0)
     limits = space.cardinality[sketch]
@@ -63,7 +65,9 @@ def main() -> None:
         space = Space(Task(parse(text).workload, Target.host(1)))
         rows = space.sample_rows(2000, np.random.default_rng(1))
         seconds = space.analytic(rows)
-        model = XGBRanker().fit(space.features(rows), seconds.min() / seconds, np.zeros(len(rows), np.int64))
+        model = XGBRanker().fit(
+            space.features(rows), seconds.min() / seconds, np.zeros(len(rows), np.int64)
+        )
         largest = int(np.argmax([s.size for s in space.sketches]))
         spent = rates(space, largest, model, args.rows)
         name = f"{text} {space.sketches[largest].name}"

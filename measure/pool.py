@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from tilewright.codegen.kernel import KernelObject
 from tilewright.measure.outcome import MeasureInput, MeasureResult, Status
@@ -48,7 +48,7 @@ class Pool(ABC):
                 found[r.id] = r
         return [found[i.id] for i in inputs]
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -16,7 +16,12 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.i
 def test_a_notebook_runs(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     assert not any(c.get("outputs") for c in notebook.cells), "commit notebooks without outputs"
-    client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}})
+    client = NotebookClient(
+        notebook,
+        timeout=300,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
+    )
     client.execute()
     text = "".join(o.get("text", "") for c in notebook.cells for o in c.get("outputs", []))
     assert "GFLOP/s" in text

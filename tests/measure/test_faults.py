@@ -1,0 +1,141 @@
+"""Planted faults end as typed outcomes, and the next candidate is measured as usual."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from tilewright.codegen.build import default_trace
+from tilewright.codegen.target import Target
+from tilewright.measure import LocalPool, MeasureInput, MeasureResult, Pool, RayPool, Status
+from tilewright.schedule.task import Task
+from tilewright.schedule.trace import Step, Trace
+from tilewright.tensor import Workload, te
+
+BUILDER = "tests.measure.bad_builders:build"
+A = te.placeholder((33,), name="A")  # 132 bytes: the guard band begins right behind
+WORKLOAD = Workload.of(te.compute((33,), lambda i: A[i] * 2.0, name="B"), "double")
+TASK = Task(WORKLOAD, Target.host(1))
+GOOD = default_trace(WORKLOAD, TASK.target)
+
+FAULTS: dict[str, tuple[Status, str]] = {
+    "segv": (Status.RUN_CRASH, "signal SIGSEGV"),
+    "loop": (Status.RUN_TIMEOUT, "ran over 1 s"),
+    "exit": (Status.RUN_CRASH, "exit 0"),
+    "abort": (Status.RUN_CRASH, "signal SIGABRT"),
+    "far": (Status.RUN_CRASH, "signal SIGSEGV"),
+    "beside": (Status.WRONG, "bytes beside the array were overwritten"),
+    "nothing": (Status.WRONG, "33 of 33 elements are off"),
+    "wrong": (Status.WRONG, "elements are off by more than"),
+    "later": (Status.WRONG, "after repeated runs: "),
+    "input": (Status.RUN_CRASH, "signal SIGSEGV"),
+    "stack": (Status.RUN_CRASH, "signal SIGSEGV"),
+    "illegal": (Status.ILLEGAL, "the planted refusal"),
+    "error": (Status.BUILD_ERROR, "the planted error"),
+    "bug": (Status.BUILD_ERROR, "RuntimeError: a planted bug"),
+    "build_abort": (Status.BUILD_CRASH, "signal SIGABRT"),
+    "build_hang": (Status.BUILD_TIMEOUT, "the build took over 2 s"),
+}
+
+
+def fault(name: str, number: int) -> MeasureInput:
+    return MeasureInput(number, TASK, Trace((Step("fault", (name,)),)))
+
+
+def good(number: int) -> MeasureInput:
+    return MeasureInput(number, TASK, GOOD)
+
+
+def is_measured(r: MeasureResult) -> bool:
+    return (
+        r.status is Status.OK
+        and math.isfinite(r.value)
+        and len(r.seconds) == len(r.reference_seconds) > 1
+    )
+
+
+class PoolContract:
+    """What every pool does with good and bad candidates."""
+
+    def test_each_fault_has_its_outcome_and_the_next_candidate_is_measured(
+        self, pool: Pool
+    ) -> None:
+        inputs = []
+        for n, name in enumerate(FAULTS):
+            inputs += [fault(name, 2 * n), good(2 * n + 1)]
+        results = pool.measure(inputs)
+        assert [r.id for r in results] == [i.id for i in inputs]
+        for n, (name, (status, message)) in enumerate(FAULTS.items()):
+            assert results[2 * n].status is status, (name, results[2 * n])
+            assert message in results[2 * n].message, (name, results[2 * n])
+            assert results[2 * n].value == math.inf
+            assert is_measured(results[2 * n + 1]), (name, results[2 * n + 1])
+
+    def test_every_candidate_gets_exactly_one_result(self, pool: Pool) -> None:
+        pool.submit([good(100), fault("wrong", 101), good(102)])
+        assert pool.pending == 3
+        found: list[int] = []
+        while pool.pending:
+            found += [r.id for r in pool.results(1.0)]
+        assert sorted(found) == [100, 101, 102]
+        assert pool.results(0.0) == []
+
+
+@pytest.fixture(scope="module")
+def local_pool() -> Iterator[LocalPool]:
+    with LocalPool(1, run_timeout_s=1.0, build_timeout_s=2.0, builder=BUILDER) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def ray_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayPool]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        with RayPool(n_builders=1, run_timeout_s=1.0, build_timeout_s=2.0, builder=BUILDER) as pool:
+            yield pool
+
+
+class TestLocalPool(PoolContract):
+    @pytest.fixture
+    def pool(self, local_pool: LocalPool) -> LocalPool:
+        return local_pool
+
+    def test_a_killed_helper_is_replaced_and_its_candidate_tried_again(
+        self, pool: LocalPool
+    ) -> None:
+        for slot in pool.slots:
+            os.kill(slot.worker.pid, signal.SIGKILL)
+        assert all(is_measured(r) for r in pool.measure([good(1), good(2)]))
+
+    def test_closing_ends_the_helpers(self) -> None:
+        pool = LocalPool(1)
+        pids = [s.worker.pid for s in pool.slots]
+        pool.submit([good(0)])
+        pool.close()
+        for pid in pids:
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+class TestRayPool(PoolContract):
+    @pytest.fixture
+    def pool(self, ray_pool: RayPool) -> RayPool:
+        return ray_pool
+
+    def test_a_killed_actor_is_replaced_and_its_candidate_tried_again(self, pool: RayPool) -> None:
+        import ray
+
+        pid = ray.get(pool.slots[0].worker.pid.remote())
+        pool.submit([good(1), good(2)])
+        os.kill(pid, signal.SIGKILL)
+        found: list[MeasureResult] = []
+        while pool.pending:
+            found += pool.results(1.0)
+        assert len(found) == 2 and all(is_measured(r) for r in found)
