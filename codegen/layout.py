@@ -87,6 +87,11 @@ def lay_out(program: Program, vector_bits: int) -> Layout:
         strides = _strides(padded)
         per_thread = False
         offset = 0
+        if register and sum(touches(s, b.name) for s in program.body) > 1:
+            raise BuildError(
+                f"buffer {b.name}: several nests use it, so it cannot stay in registers; "
+                "move them into one loop, or leave it in memory"
+            )
         if b.role is Role.TEMP and not register:
             size = strides[0] * padded[0] * b.dtype.n_bytes if shape else b.dtype.n_bytes
             size = -(-(size + SLACK) // 64) * 64

@@ -210,15 +210,16 @@ def _chunks(st: State, s: For, trips: int, whole: bool) -> list[Lanes]:
 
 
 def _vector_loop(st: State, s: For, trips: int) -> None:
-    reduces = any(isinstance(x, Store) and x.block in st.accumulators for x in s.body)
+    if any(isinstance(x, For) for x in s.body):
+        raise BuildError(
+            f"vectorized loop {s.var.name}: a loop is inside; vectorize the innermost one"
+        )
+    stores = [x for x in s.body if isinstance(x, Store)]
+    reduces = any(x.block in st.accumulators for x in stores)
     for lanes in _chunks(st, s, trips, reduces):
         st.ranges[s.var] = (lanes.base, lanes.base + lanes.count - 1)
         st.order.setdefault(s.var, len(st.order))
-        for x in s.body:
-            if not isinstance(x, Store):
-                raise BuildError(
-                    f"vectorized loop {s.var.name}: a loop is inside; vectorize the innermost one"
-                )
+        for x in stores:
             _store(st, x, lanes)
     st.ranges.pop(s.var, None)
 

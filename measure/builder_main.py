@@ -45,10 +45,11 @@ def _build(sock: socket.socket, request: dict[str, Any]) -> None:
         )
 
 
-def main(fd: int) -> None:
+def main(fd: int, bound: bool) -> None:
     """Serve requests until the owner closes the socket."""
     sock = socket.socket(fileno=fd)
-    bind_to_parent()
+    if bound:
+        bind_to_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _warm_up()
     gc.collect()
@@ -87,4 +88,4 @@ def _warm_up() -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2] == "1")

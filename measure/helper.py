@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
+import threading
 from typing import Any
 
 from tilewright.errors import MeasureError
@@ -38,12 +40,18 @@ class Helper:
             "MKL_NUM_THREADS": "1",
             "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
         }
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULES[self.kind], str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            env=env,
-        )
+        # Linux ends a bound process with the thread that started it, so only the main thread binds;
+        # the others' helpers end when the socket closes.
+        bound = threading.current_thread() is threading.main_thread()
+        command = [sys.executable, "-m", _MODULES[self.kind], str(theirs.fileno()), str(int(bound))]
+        # Ctrl-C is for the owner; the mask is inherited, so it holds before the helper's first line.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=env
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
         self.socket = mine
         self._ready = False

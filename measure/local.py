@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
+import selectors
 from typing import Any
 
 from tilewright.measure.helper import Helper
@@ -54,11 +54,13 @@ class LocalPool(QueuedPool):
         slot.worker.send(request)
 
     def _wait(self, timeout_s: float) -> list[tuple[Slot, dict[str, Any] | None]]:
-        busy = {s.worker.socket: s for s in self.slots if s.job is not None}
-        ready, _, _ = select.select(list(busy), [], [], timeout_s)
+        with selectors.DefaultSelector() as selector:
+            for slot in self.slots:
+                if slot.job is not None:
+                    selector.register(slot.worker.socket, selectors.EVENT_READ, slot)
+            ready: list[Slot] = [key.data for key, _ in selector.select(timeout_s)]
         out: list[tuple[Slot, dict[str, Any] | None]] = []
-        for sock in ready:
-            slot = busy[sock]
+        for slot in ready:
             try:
                 out.append((slot, slot.worker.receive()))
             except (EOFError, OSError):

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tilewright.codegen.kernel import KernelObject
+from tilewright.errors import MeasureError
 from tilewright.measure.outcome import MeasureInput, MeasureResult, Status
 from tilewright.measure.wire import DEFAULT_BUILDER
 
@@ -109,6 +110,7 @@ class QueuedPool(Pool):
         self._to_run: deque[Job] = deque()
         self._done: list[MeasureResult] = []
         self._best: dict[str, float] = {}
+        self._usual_s: float | None = None  # of the reference kernel, as the first runner found it
         self._running_phase = False
 
     # -------------------------------------------------- for the subclasses
@@ -133,6 +135,8 @@ class QueuedPool(Pool):
         return len(self._to_build) + len(self._to_run) + busy + len(self._done)
 
     def submit(self, inputs: Sequence[MeasureInput]) -> None:
+        if not self.slots:
+            raise MeasureError("submit: the pool is closed; open a new one")
         self._to_build.extend(Job(i) for i in inputs)
         self._feed()
 
@@ -150,6 +154,20 @@ class QueuedPool(Pool):
         done, self._done = self._done, []
         return done
 
+    def measure(self, inputs: Sequence[MeasureInput]) -> list[MeasureResult]:
+        wanted = {i.id for i in inputs}
+        earlier: list[MeasureResult] = []
+        found: dict[int, MeasureResult] = {}
+        self.submit(inputs)
+        while len(found) < len(wanted):
+            for r in self.results(1.0):
+                if r.id in wanted:
+                    found[r.id] = r
+                else:
+                    earlier.append(r)
+        self._done += earlier  # results() is still to hand them out
+        return [found[i.id] for i in inputs]
+
     # -------------------------------------------------------------- queues
 
     def _exclusive(self) -> bool:
@@ -162,14 +180,11 @@ class QueuedPool(Pool):
         builders = [s for s in self.slots if s.kind == "build"]
         building = any(s.job for s in builders)
         if self._exclusive():
-            if self._running_phase and not self._to_run and not any(s.job for s in runners):
-                self._running_phase = False
-            if not self._running_phase and (
-                len(self._to_run) >= self.max_built or not self._to_build
-            ):
-                self._running_phase = True
+            if len(self._to_run) >= self.max_built or not self._to_build:
+                self._running_phase = True  # until nothing is left to run
             may_build, may_run = not self._running_phase, self._running_phase and not building
         else:
+            self._running_phase = False
             may_build = may_run = True
         for slot in builders:
             while (
@@ -193,7 +208,7 @@ class QueuedPool(Pool):
         else:
             request = {
                 "workload": task.workload, "kernel": job.kernel, "best": self._best.get(task.key, math.inf),
-                "timeout_s": self.run_timeout_s,
+                "timeout_s": self.run_timeout_s, "usual_s": self._usual_s,
             }  # fmt: skip
         slot.job, slot.since = job, time.monotonic()
         try:
@@ -216,6 +231,7 @@ class QueuedPool(Pool):
                 job.kernel = answer["kernel"]
                 self._to_run.append(job)
                 return
+        self._usual_s = self._usual_s or answer.get("usual_s")
         value = float(answer.get("value", math.inf))
         key = job.input.task.key
         self._best[key] = min(self._best.get(key, math.inf), value)

@@ -72,16 +72,18 @@ def run_child(
                 os.kill(pid, signal.SIGKILL)
                 os._exit(0)
             if mine in ready:
+                mine.settimeout(max(left, 0.001))  # it may hang in the middle of a message
                 kind, content = receive(mine)
                 if kind == "end":
                     message = content
                     break
                 answer = on_message(content, mine) if on_message else None
                 send(mine, answer)
+    except TimeoutError:
+        reason = "timeout"
     except (EOFError, ConnectionError):
         reason = "gone"
-    if reason == "timeout" or message is not None:
-        os.kill(pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)  # one that is ending keeps its status; others may only seem gone
     _, status = os.waitpid(pid, 0)
     mine.close()
     os.set_blocking(err_read, False)

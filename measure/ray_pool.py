@@ -7,9 +7,11 @@ core each. Ray retries nothing: a worker that dies is replaced here and its cand
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from typing import Any
 
+from tilewright.codegen.target import Target
 from tilewright.errors import MeasureError
 from tilewright.measure.helper import Helper
 from tilewright.measure.pool import QueuedPool, Slot
@@ -18,6 +20,7 @@ from tilewright.measure.wire import DEFAULT_BUILDER
 __all__ = ["RayPool"]
 
 GRACE_S = 30.0
+START_S = 120.0
 
 
 class _Worker:
@@ -50,15 +53,18 @@ class RayPool(QueuedPool):
         Of a running cluster. Without one, a Ray that this process has started is used, else a
         small local one is started, and stopped by `close`.
     n_builders, n_runners : int
-        Actors of each kind.
+        Actors of each kind; by default one builder for each core of this machine, if the cluster
+        has as many.
     resource : str, optional
-        The custom resource that a machine for runners offers; by default
-        ``measure:<cpu>`` on a cluster, none on a local Ray.
+        The custom resource that a machine for runners offers and one runner holds; by default
+        ``measure:<cpu>``, named after this machine's CPU. A Ray that this process has started
+        need not offer it.
 
     Raises
     ------
     MeasureError
-        If the cluster cannot be reached, offers no such resource, or runs another version.
+        If the cluster cannot be reached, offers too little of the resource or too few cores, or
+        runs another version.
     """
 
     def __init__(
@@ -78,22 +84,30 @@ class RayPool(QueuedPool):
         import ray
 
         self._ray = ray
-        self._owns = False
-        self._connect(address)
-        offered: dict[str, float] = dict(ray.cluster_resources())  # type: ignore[no-untyped-call]
-        if resource and not offered.get(resource):
-            have = sorted(k for k in offered if k.startswith("measure:"))
-            raise MeasureError(
-                f"RayPool: no machine offers the resource {resource!r}; there are {have}"
-            )
-        self._resource = resource
-        cores = len(os.sched_getaffinity(0))
-        kinds = ["run"] * n_runners + ["build"] * (n_builders or cores)
-        self.slots = [Slot(k, self._actor(k)) for k in kinds]
+        self._folder: str | None = None  # of the Ray that was started here
         self._futures: dict[Any, Slot] = {}
-        self._check_versions()
+        name = resource or f"measure:{Target.host(1).cpu}"
+        self._connect(address, {name: n_runners})
+        try:
+            offered: dict[str, float] = dict(ray.cluster_resources())  # type: ignore[no-untyped-call]
+            lent = not (address or resource or self._folder)  # a Ray of the caller's own
+            self._resource = None if lent else name
+            if not lent and offered.get(name, 0.0) < n_runners:
+                have = sorted(k for k in offered if k.startswith("measure:"))
+                raise MeasureError(
+                    f"RayPool: {n_runners} runner(s) need as much of the resource {name!r}, the cluster "
+                    f"offers {offered.get(name, 0.0):g} and {have}; start its measuring machines with "
+                    f"--resources='{{\"{name}\": 1}}'"
+                )
+            cores = min(len(os.sched_getaffinity(0)), int(offered.get("CPU", 0.0)))
+            kinds = ["run"] * n_runners + ["build"] * (n_builders or max(1, cores))
+            self.slots = [Slot(k, self._actor(k)) for k in kinds]
+            self._check_versions()
+        except BaseException:
+            self.close()
+            raise
 
-    def _connect(self, address: str | None) -> None:
+    def _connect(self, address: str | None, resources: dict[str, int]) -> None:
         ray = self._ray
         if ray.is_initialized():
             return
@@ -102,21 +116,25 @@ class RayPool(QueuedPool):
             if address:
                 ray.init(address=address, **quiet)
                 return
+            self._folder = tempfile.mkdtemp(prefix="tw", dir="/tmp")  # socket paths must be short
             ray.init(
+                address="local",
                 include_dashboard=False,
+                resources=resources,
                 num_cpus=len(os.sched_getaffinity(0)),
                 object_store_memory=100_000_000,
-                _temp_dir=tempfile.mkdtemp(prefix="tw", dir="/tmp"),
+                _temp_dir=self._folder,
                 **quiet,
             )
-            self._owns = True
         except (ConnectionError, RuntimeError, ValueError) as error:
+            self.close()
             raise MeasureError(
                 f"RayPool: cannot reach Ray at {address or 'this machine'}: {error}"
             ) from None
 
     def _actor(self, kind: str) -> Any:
-        options: dict[str, Any] = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+        options: dict[str, Any] = {"max_restarts": 0, "max_task_retries": 0}
+        options["num_cpus"] = 1 if kind == "build" else 0
         if kind == "run" and self._resource:
             options["resources"] = {self._resource: 1}
         return self._ray.remote(**options)(_Worker).remote(kind)
@@ -125,7 +143,13 @@ class RayPool(QueuedPool):
         import tilewright
 
         for slot in self.slots:
-            found = self._ray.get(slot.worker.version.remote(), timeout=120)
+            try:
+                found = self._ray.get(slot.worker.version.remote(), timeout=START_S)
+            except self._ray.exceptions.RayError as error:
+                raise MeasureError(
+                    f"RayPool: a {slot.kind} worker did not start in {START_S:g} s, {len(self.slots)} are "
+                    f"needed; free cores or ask for fewer builders ({type(error).__name__}: {error})"
+                ) from None
             if found != tilewright.__version__:
                 raise MeasureError(
                     f"RayPool: a worker runs tilewright {found}, this is {tilewright.__version__}; install the same on all nodes"
@@ -160,6 +184,7 @@ class RayPool(QueuedPool):
         self._futures = {}
         self._to_build.clear()
         self._to_run.clear()
-        if self._owns:
+        if self._folder is not None:
             self._ray.shutdown()
-            self._owns = False
+            shutil.rmtree(self._folder, ignore_errors=True)  # Ray leaves its logs there
+            self._folder = None

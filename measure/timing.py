@@ -17,6 +17,7 @@ import numpy as np
 
 from tilewright.codegen.build import build_program
 from tilewright.codegen.target import Target
+from tilewright.runtime.arena import aligned_empty
 from tilewright.runtime.kernel import LoadedKernel, pointer_array
 from tilewright.runtime.threads import pool_code
 from tilewright.schedule.schedule import Schedule
@@ -40,6 +41,7 @@ class Protocol:
     behind: float = 1.5
     spread: float = 0.02
     max_repeats: int = 10_000
+    most_s: float = 2.0
 
 
 def repeat(address: int, args: Any, workspace: int, runtime: int, n: int) -> float:
@@ -51,7 +53,13 @@ def repeat(address: int, args: Any, workspace: int, runtime: int, n: int) -> flo
 
 
 class ReferenceKernel:
-    """A fixed matrix product of one thread, about a tenth of a millisecond."""
+    """A fixed matrix product of one thread, some tenths of a millisecond.
+
+    Attributes
+    ----------
+    seconds : float
+        Its usual time; a session has one, so that values from all of its runners compare.
+    """
 
     def __init__(self) -> None:
         n = 128
@@ -68,7 +76,10 @@ class ReferenceKernel:
         schedule.vectorize(j1)
         self._kernel = LoadedKernel(build_program(schedule.program, target)[0])
         rng = np.random.default_rng(0)
-        self._arrays = [rng.standard_normal((n, n)).astype(np.float32) for _ in range(3)]
+        # Where an allocator happens to put them would change its speed twofold.
+        self._arrays = [aligned_empty((n, n), np.dtype(np.float32)) for _ in range(3)]
+        for x in self._arrays:
+            x[...] = rng.standard_normal((n, n))
         self._args = pointer_array([x.ctypes.data for x in self._arrays])
         self._runtime = self._kernel.pool.pointer
         once = min(self.sample(4) for _ in range(5))
@@ -109,6 +120,8 @@ def race(
     while len(samples) < protocol.most:
         samples.append(once(n))
         references.append(reference.sample())
+        if n * sum(samples) > protocol.most_s:
+            break  # calls so long need no repeats, and a slow kernel is no endless one
         if len(samples) < min(2, protocol.first):
             continue
         value = min(samples) / min(references) * reference.seconds

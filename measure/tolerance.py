@@ -39,6 +39,8 @@ def tolerance(workload: Workload) -> float:
 
 def compare(found: NDArray[Any], expected: NDArray[Any], rtol: float) -> str | None:
     """None if the arrays agree, else where and by how much they differ."""
+    if expected.dtype == np.bool_:  # NumPy takes every byte but 0 for True
+        found, expected = found.view(np.uint8), expected.view(np.uint8)
     if not np.issubdtype(expected.dtype, np.floating):
         bad = found != expected
         if not bad.any():
@@ -48,26 +50,25 @@ def compare(found: NDArray[Any], expected: NDArray[Any], rtol: float) -> str | N
         return f"{int(bad.sum())} of {bad.size} elements differ, first at {at}: {found[where]} instead of {expected[where]}"
     wide = found.astype(np.float64)
     with np.errstate(over="ignore"):  # what the output's type cannot hold is infinite there
-        expected = np.where(
-            np.isinf(expected.astype(found.dtype).astype(np.float64)),
-            np.sign(expected) * np.inf,
-            expected,
-        )
-    finite = expected[np.isfinite(expected)]
+        overflows = np.isinf(expected.astype(found.dtype).astype(np.float64))
+    stored = np.where(overflows, np.copysign(np.inf, expected), expected)
+    finite = stored[np.isfinite(stored)]
     largest = float(np.max(np.abs(finite), initial=0.0))
     scale = largest * np.sqrt(np.mean(np.square(finite / largest))) if largest > 0 else 0.0
     with np.errstate(invalid="ignore"):
-        gap = np.abs(wide - expected)
+        close = np.abs(wide - expected) <= rtol * (np.abs(expected) + scale)
         bad = ~(
-            (gap <= rtol * (np.abs(expected) + scale))
-            | (wide == expected)
+            (close & np.isfinite(expected))  # infinity is not close to everything
+            | (wide == stored)
             | (np.isnan(wide) & np.isnan(expected))
         )
     if not bad.any():
         return None
     where = np.unravel_index(int(np.argmax(bad)), bad.shape)
     at = [int(i) for i in where]
+    with np.errstate(invalid="ignore"):
+        worst = float(np.max(np.abs(wide - stored)[bad]))
     return (
-        f"{int(bad.sum())} of {bad.size} elements are off by more than {rtol:.1e}, first at {at}: "
-        f"{wide[where]:.7g} instead of {expected[where]:.7g}"
+        f"{int(bad.sum())} of {bad.size} elements are off by more than {rtol:.1e} (by up to {worst:.2g}), "
+        f"first at {at}: {wide[where]:.7g} instead of {stored[where]:.7g}"
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,6 +34,9 @@ def link_object(code: bytes, symbols: Sequence[str]) -> Linked:
     """
     import llvmlite.binding as llvm
 
+    # Some versions of LLVM link an object of another architecture without a word.
+    if code[:4] == b"\x7fELF" and code[18:20] != (_own_machine() or code[18:20]):
+        raise BuildError("link: the object code does not load here: it is of another architecture")
     if not _jit:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -44,3 +49,11 @@ def link_object(code: bytes, symbols: Sequence[str]) -> Linked:
     except RuntimeError as error:
         raise BuildError(f"link: the object code does not load here: {error}") from None
     return Linked(tracker, symbols)
+
+
+@functools.cache
+def _own_machine() -> bytes:
+    """The field e_machine of this process's ELF file; empty where it has none."""
+    with open(sys.executable, "rb") as file:
+        head = file.read(20)
+    return head[18:20] if head[:4] == b"\x7fELF" else b""

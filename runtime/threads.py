@@ -272,6 +272,16 @@ def pool_code() -> dict[str, int]:
     return _pool_code().addresses
 
 
+_pools: weakref.WeakSet[ThreadPool] = weakref.WeakSet()
+
+
+def _renew_locks() -> None:
+    """In a forked child: whoever held a lock at the fork is not there to give it back."""
+    for pool in _pools:
+        pool.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_locks)
 _START = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _STOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
@@ -297,6 +307,7 @@ class ThreadPool:
         self.lock = threading.Lock()
         self._pid = 0
         self._finalizer: Any = None
+        _pools.add(self)
 
     @property
     def pointer(self) -> int:
@@ -307,7 +318,6 @@ class ThreadPool:
 
     def _start(self) -> None:
         addresses = pool_code()
-        self.lock = threading.Lock()
         self._memory = aligned_bytes(512)
         self._args = aligned_bytes(64 * self.n_threads)
         self._ids = aligned_bytes(8 * self.n_threads)

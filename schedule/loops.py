@@ -209,6 +209,13 @@ def fuse(program: Program, loops: Sequence[Var]) -> tuple[Program, Var]:
             raise ScheduleError(
                 f"fuse({names}): the extent {extent} of {var.name} depends on an outer one; fuse the outer levels only"
             )
+    for s in walk_stmts(chain[-1].body):
+        if isinstance(s, Store) and s.init is not None:
+            reduced = [any(c is r for r in reduction_loops(program, s.block)) for c in chain]
+            if any(reduced) and not all(reduced):
+                raise ScheduleError(
+                    f"fuse({names}): {s.block} reduces over some of the loops only; use decompose_reduction first"
+                )
     total: Expr = Const(1)
     for _, e in parts:
         total = total * e
@@ -261,6 +268,15 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
     order = iter(loops)
     by_var = {c.var: c for c in chain}
     new = [by_var[next(order)] if c.var in set(loops) else c for c in chain]
+    for old, c in zip(chain, new):
+        if c is not old and c.kind is LoopKind.PARALLEL:
+            raise ScheduleError(
+                f"reorder({names}): {c.var.name} is parallel and must stay outermost"
+            )
+        if c is not old and old.kind is LoopKind.VECTORIZED:
+            raise ScheduleError(
+                f"reorder({names}): {old.var.name} is vectorized and must stay innermost"
+            )
     seen: list[Var] = []
     inside = {v for c in chain for v in loop_vars(c)}
     for c in new:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilewright.errors import ScheduleError
@@ -19,7 +19,8 @@ from tilewright.schedule.program import (
 from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, walk
 
 __all__ = [
-    "drop_buffer", "insert_before", "loads_of", "map_accesses", "own_nest", "reads", "remove_nest", "set_buffer",
+    "drop_buffer", "fresh_prefix", "insert_before", "loads_of", "map_accesses", "only_writer", "own_nest", "reads",
+    "refuse_taken", "remove_nest", "set_buffer",
 ]  # fmt: skip
 
 
@@ -49,14 +50,47 @@ def own_nest(program: Program, block: str, call: str) -> tuple[int, tuple[For, .
     return position, loops, store
 
 
+def only_writer(program: Program, store: Store, call: str) -> None:
+    """Refuse a buffer that other blocks write as well."""
+    for s in program.blocks().values():
+        if s.buffer == store.buffer and s.block != store.block:
+            raise ScheduleError(
+                f"{call}: {store.buffer} is also written by {s.block}; do this before decompose_reduction"
+            )
+
+
+def refuse_taken(program: Program, name: str, call: str) -> None:
+    """Refuse a name that a buffer or a block has already."""
+    if name in program.blocks() or any(b.name == name for b in program.buffers):
+        raise ScheduleError(f"{call}: {name} exists already")
+
+
+def fresh_prefix(program: Program, prefix: str, suffixes: Sequence[str]) -> str:
+    """The prefix, made longer until no loop has a name that starts with it and a suffix."""
+    taken = {
+        v.name
+        for s in walk_stmts(program.body)
+        if isinstance(s, For)
+        for v in (s.var, *(v for v, _ in s.parts))
+    }
+    while any(
+        t == f"{prefix}.{x}" or t.startswith(f"{prefix}.{x}.") for x in suffixes for t in taken
+    ):
+        prefix += ".c"
+    return prefix
+
+
 def loads_of(expr: Expr, buffer: str) -> list[Load]:
     """All loads of a buffer in an expression."""
     return [n for n in walk(expr) if isinstance(n, Load) and n.buffer == buffer]
 
 
-def reads(body: tuple[Stmt, ...], buffer: str) -> bool:
-    """Whether any statement loads from a buffer."""
-    return any(isinstance(s, Store) and loads_of(s.value, buffer) for s in walk_stmts(body))
+def reads(body: tuple[Stmt, ...], buffer: str, *, besides: str = "") -> bool:
+    """Whether any statement loads from a buffer, except one block."""
+    return any(
+        isinstance(s, Store) and s.block != besides and loads_of(s.value, buffer)
+        for s in walk_stmts(body)
+    )
 
 
 def touches(stmt: Stmt, buffer: str) -> bool:

@@ -22,6 +22,7 @@ from tilewright.schedule.nests import (
     insert_before,
     loads_of,
     map_accesses,
+    only_writer,
     own_nest,
     reads,
     remove_nest,
@@ -30,6 +31,7 @@ from tilewright.schedule.nests import (
 from tilewright.schedule.program import (
     Buffer,
     For,
+    LoopKind,
     Program,
     Role,
     Stmt,
@@ -37,7 +39,7 @@ from tilewright.schedule.program import (
     map_stmts,
     walk_stmts,
 )
-from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, substitute
+from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, minimum, substitute
 
 __all__ = ["compute_at", "compute_inline", "reverse_compute_at"]
 
@@ -59,6 +61,14 @@ def loops_to(program: Program, loop: Var) -> tuple[For, ...]:
     path = find(program.body, ())
     assert path is not None
     return path
+
+
+def _scalar_loop(program: Program, loop: Var, call: str) -> For:
+    """The loop that a block is moved into."""
+    found = find_loop(program, loop)
+    if found.kind is LoopKind.VECTORIZED:
+        raise ScheduleError(f"{call}: {loop.name} is vectorized; move blocks before that")
+    return found
 
 
 def _inside(loop: For, block: str) -> tuple[list[tuple[Var, Expr]], Store]:
@@ -149,12 +159,13 @@ def compute_at(program: Program, block: str, loop: Var) -> Program:
     """
     call = f"compute_at({block}, {loop.name})"
     position, nest, store = own_nest(program, block, call)
+    only_writer(program, store, call)
     buffer = program.buffer(store.buffer)
     if buffer.role is Role.OUTPUT:
         raise ScheduleError(
             f"{call}: {buffer.name} is an output; use reverse_compute_at to move it"
         )
-    target = find_loop(program, loop)
+    target = _scalar_loop(program, loop, call)
     for k, s in enumerate(program.body):
         if (
             k != position
@@ -184,7 +195,7 @@ def compute_at(program: Program, block: str, loop: Var) -> Program:
         )
     path = loops_to(program, loop)
     spans = _region(program, buffer, path)
-    moved = _regenerate(nest, store, spans)
+    moved = _regenerate(nest, store, spans, buffer.shape)
     if buffer.role is Role.PACKED:
         buffer = replace(buffer, role=Role.TEMP)
         program = set_buffer(program, buffer)
@@ -195,17 +206,25 @@ def compute_at(program: Program, block: str, loop: Var) -> Program:
     return _shrink(program, buffer, spans, loop)
 
 
-def _regenerate(nest: tuple[For, ...], store: Store, spans: list[Interval]) -> Stmt:
+def _regenerate(
+    nest: tuple[For, ...], store: Store, spans: list[Interval], shape: tuple[Expr, ...]
+) -> Stmt:
     """The nest over a region: spatial loops run over it, reduction loops stay."""
-    extents: dict[Var, Expr] = {}
-    shift: dict[Var, Expr] = {}
-    for index, span in zip(store.indices, spans):
+    shift: dict[Var, Expr] = {
+        i: i + span.low for i, span in zip(store.indices, spans) if isinstance(i, Var)
+    }
+    extents = {loop.var: loop.extent for loop in nest}
+    for index, span, size in zip(store.indices, spans, shape):
         if isinstance(index, Var):
-            extents[index] = span.extent
-            shift[index] = index + span.low
+            old_extent, extents[index] = extents[index], span.extent
+            if old_extent != size:  # the end of a panel
+                rest = substitute(old_extent, shift) - span.low
+                extents[index] = minimum(span.extent, rest)
     body: tuple[Stmt, ...] = substitute_body((store,), shift)
     for old in reversed(nest):
-        extent = extents.get(old.var, substitute(old.extent, shift))
+        extent = extents[old.var]
+        if old.var not in shift:
+            extent = substitute(extent, shift)
         body = (replace(old, extent=extent, body=body),)
     return body[0]
 
@@ -225,8 +244,8 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
     """
     call = f"reverse_compute_at({block}, {loop.name})"
     position, nest, store = own_nest(program, block, call)
+    target = _scalar_loop(program, loop, call)
     path = loops_to(program, loop)
-    target = path[-1]
     if any(target is s for s in walk_stmts((program.body[position],))):
         raise ScheduleError(f"{call}: the loop belongs to the block itself")
     if store.reduce:
@@ -240,7 +259,13 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
     ]
     if not made:
         raise ScheduleError(f"{call}: nothing inside {loop.name} writes what {block} reads")
-    produced = program.buffer(made[0].buffer)
+    if program.buffer(store.buffer).role is not Role.PACKED:
+        for s in made:
+            if program.buffer(s.buffer).role is Role.PACKED:
+                raise ScheduleError(
+                    f"{call}: {s.buffer} is packed once, at load time; use compute_at on it first"
+                )
+    _finished(program, store, made, path[0], call)
     for s in made:
         full, _ = program.path(s.block)
         for outer in full[: len(path)]:
@@ -249,30 +274,66 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
                 raise ScheduleError(
                     f"{call}: {hit.buffer} is not finished inside {loop.name}, its reduction {outer.var.name} is outside; choose an outer loop"
                 )
-    inner, last = _inside(target, made[-1].block)
-    spans = [
-        _clipped(interval(i, inner), n, loop_ranges(path))
-        for i, n in zip(last.indices, produced.shape)
-    ]
-    extents: dict[Var, Expr] = {}
-    shift: dict[Var, Expr] = {}
-    for load in loads_of(store.value, produced.name):
-        for index, span in zip(load.indices, spans):
-            if isinstance(index, Var) and (index not in shift or shift[index] == index + span.low):
-                extents[index], shift[index] = span.extent, index + span.low
-            elif not isinstance(index, Const):
-                raise ScheduleError(
-                    f"{call}: {block} reads {produced.name} at {index}, not at its own axes; use compute_at on the producer"
-                )
+    spans = {s.buffer: _made(program, s, path) for s in made}
+    extents, shift = _own_part(program, store, spans, call)
     body: tuple[Stmt, ...] = substitute_body((store,), shift)
     for old in reversed(nest):
         body = (replace(old, extent=extents.get(old.var, old.extent), body=body),)
     program = remove_nest(program, position)
     moved = body[0]
     program = replace_loop(program, loop, lambda s: replace(s, body=(*s.body, moved)))
-    if produced.role is Role.TEMP:
-        program = _shrink(program, produced, spans, loop)
+    for name, part in spans.items():
+        if program.buffer(name).role is Role.TEMP:
+            program = _shrink(program, program.buffer(name), part, loop)
     return program
+
+
+def _finished(program: Program, store: Store, made: list[Store], root: For, call: str) -> None:
+    """Refuse to move a block before something that it reads has been computed."""
+    known = {s.block for s in made}
+    earlier = True
+    for top in program.body:
+        earlier = earlier and top is not root
+        for s in walk_stmts((top,)):
+            if not isinstance(s, Store) or earlier or s.block in known or s.block == store.block:
+                continue
+            if loads_of(store.value, s.buffer):
+                raise ScheduleError(
+                    f"{call}: {store.block} also reads {s.buffer}, which is not finished there; move {s.block} first"
+                )
+
+
+def _made(program: Program, store: Store, path: tuple[For, ...]) -> list[Interval]:
+    """What of its buffer a store writes below the last loop of `path`, per dimension."""
+    inner, _ = _inside(path[-1], store.block)
+    outer = loop_ranges(path)
+    shape = program.buffer(store.buffer).shape
+    return [_clipped(interval(i, inner), n, outer) for i, n in zip(store.indices, shape)]
+
+
+def _own_part(
+    program: Program, store: Store, made: dict[str, list[Interval]], call: str
+) -> tuple[dict[Var, Expr], dict[Var, Expr]]:
+    """Extents and new values of a consumer's axes so that it reads just what has been made."""
+    extents: dict[Var, Expr] = {}
+    shift: dict[Var, Expr] = {}
+    for name, spans in made.items():
+        shape = program.buffer(name).shape
+        for load in loads_of(store.value, name):
+            for index, span, size in zip(load.indices, spans, shape):
+                moved, extent = index + span.low, span.extent
+                if isinstance(index, Var):
+                    if (shift.setdefault(index, moved), extents.setdefault(index, extent)) == (
+                        moved,
+                        extent,
+                    ):
+                        continue
+                elif isinstance(index, Const) and (span.low == index or extent == size):
+                    continue
+                raise ScheduleError(
+                    f"{call}: {store.block} reads {name} at {index}, not at its own axes; use compute_at on the producer"
+                )
+    return extents, shift
 
 
 def compute_inline(program: Program, block: str) -> Program:
@@ -288,7 +349,7 @@ def compute_inline(program: Program, block: str) -> Program:
             C[C.i] = B[C.i] * 2.0
     """
     call = f"compute_inline({block})"
-    position, _, store = own_nest(program, block, call)
+    position, nest, store = own_nest(program, block, call)
     if store.reduce:
         raise ScheduleError(f"{call}: {block} is a reduction; use compute_at")
     buffer = program.buffer(store.buffer)
@@ -296,6 +357,11 @@ def compute_inline(program: Program, block: str) -> Program:
         raise ScheduleError(
             f"{call}: {buffer.name} is an output; only intermediates can be inlined"
         )
+    only_writer(program, store, call)
+    extents = {loop.var: loop.extent for loop in nest}
+    for index, size in zip(store.indices, buffer.shape):
+        if extents.get(index, Const(1)) != size:  # type: ignore[call-overload]
+            raise ScheduleError(f"{call}: {block} writes a part of {buffer.name} only")
 
     def go(node: Expr) -> Expr:
         if isinstance(node, Load) and node.buffer == buffer.name:

@@ -13,7 +13,7 @@ from tilewright.schedule.loops import (
     reduction_loops,
     substitute_body,
 )
-from tilewright.schedule.nests import set_buffer
+from tilewright.schedule.nests import reads, refuse_taken, set_buffer
 from tilewright.schedule.program import Buffer, For, LoopKind, Program, Role, Stmt, Store, map_stmts
 from tilewright.tensor.expr import Expr, Load, Var
 
@@ -54,6 +54,11 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
         if not any(f is r for r in reduced):
             kept.append(f)
             rename |= {v: Var(f"{v.name}.init") for v in (f.var, *loop_vars(f))}
+    for f in kept:
+        if reads(f.body, store.buffer, besides=block):
+            raise ScheduleError(
+                f"{call}: {f.var.name} also holds a reader of {store.buffer}; choose a loop inside of it"
+            )
     dropped = [v for f in loops[depth:] if f not in kept for v in loop_vars(f)]
     for f in kept:
         if mentions(f.extent, dropped):
@@ -132,6 +137,7 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
             raise ScheduleError(f"{call}: the extent {size} has no constant bound")
         size = fixed[0]
     partial = f"{target.name}.rf"
+    refuse_taken(program, partial, call)
     rename: dict[Var, Expr] = {}
     for f in (*spatial, chosen):
         rename |= {v: Var(f"{partial}.{v.name}") for v in (f.var, *loop_vars(f))}

@@ -7,8 +7,24 @@ from dataclasses import replace
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import divide, loop_ranges
-from tilewright.schedule.nests import loads_of, map_accesses, set_buffer
-from tilewright.schedule.program import Buffer, For, Program, Role, Scope, Stmt, Store, map_stmts
+from tilewright.schedule.nests import (
+    fresh_prefix,
+    loads_of,
+    map_accesses,
+    refuse_taken,
+    set_buffer,
+)
+from tilewright.schedule.program import (
+    Buffer,
+    For,
+    Program,
+    Role,
+    Scope,
+    Stmt,
+    Store,
+    map_stmts,
+    walk_stmts,
+)
 from tilewright.tensor.expr import Expr, Load, Var, as_expr, ceildiv, map_children, minimum
 
 __all__ = ["cache_read", "cache_write", "set_scope", "transform_layout"]
@@ -31,16 +47,24 @@ def cache_write(program: Program, block: str) -> tuple[Program, str]:
     loops, store = program.path(block)
     buffer = program.buffer(store.buffer)
     local = f"{buffer.name}.local"
-    if any(b.name == local for b in program.buffers):
-        raise ScheduleError(f"cache_write({block}): {local} exists already")
+    refuse_taken(program, local, f"cache_write({block})")
+    refuse_taken(program, f"{buffer.name}.out", f"cache_write({block})")
     root = loops[0] if loops else store
     position = next(k for k, s in enumerate(program.body) if s is root)
+    for s in walk_stmts((*program.body[:position], *program.body[position + 1 :])):
+        if isinstance(s, Store) and s.buffer == buffer.name:
+            raise ScheduleError(
+                f"cache_write({block}): {buffer.name} is also written by {s.block}; do this before decompose_reduction"
+            )
     renamed = map_accesses((root,), buffer.name, lambda ix: (local, ix))
-    axes = tuple(Var(f"{buffer.name}.i{d}") for d in range(len(buffer.shape)))
+    suffixes = [f"i{d}" for d in range(len(buffer.shape))]
+    prefix = fresh_prefix(program, buffer.name, suffixes)
+    axes = tuple(Var(f"{prefix}.{x}") for x in suffixes)
     copy: Stmt = Store(f"{buffer.name}.out", buffer.name, axes, Load(local, axes, buffer.dtype))
     for v, n in zip(reversed(axes), reversed(buffer.shape)):
         copy = For(v, n, (copy,))
-    program = set_buffer(program, Buffer(local, buffer.shape, buffer.dtype, Role.TEMP))
+    role = Role.PACKED if buffer.role is Role.PACKED else Role.TEMP
+    program = set_buffer(program, Buffer(local, buffer.shape, buffer.dtype, role))
     body = (*program.body[:position], *renamed, copy, *program.body[position + 1 :])
     return program.with_body(body), f"{buffer.name}.out"
 
@@ -83,8 +107,14 @@ def cache_read(
             f"cache_read({block}, {buffer}): dimension {bad[0]} of a buffer of rank {len(source.shape)}"
         )
     name = f"{buffer}.pack" if sizes else f"{buffer}.local"
-    if any(b.name == name for b in program.buffers):
-        raise ScheduleError(f"cache_read({block}, {buffer}): {name} exists already")
+    refuse_taken(program, name, f"cache_read({block}, {buffer})")
+    root = loops[0] if loops else store
+    position = next(k for k, s in enumerate(program.body) if s is root)
+    for s in walk_stmts((root,)):
+        if isinstance(s, Store) and s.buffer == buffer:
+            raise ScheduleError(
+                f"cache_read({block}, {buffer}): {s.block} writes {buffer} in the same nest; cache before you move blocks"
+            )
     ranges = loop_ranges(loops)
 
     def target(indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -103,23 +133,24 @@ def cache_read(
             return Load(name, target(tuple(map(go, node.indices))), node.dtype)
         return map_children(node, go)
 
-    copy, shape = _copy_nest(source, name, sizes)
-    role = Role.PACKED if source.role is Role.CONST else Role.TEMP
+    suffixes = [
+        x
+        for d in range(len(source.shape))
+        for x in ((f"p{d}", f"q{d}") if d in sizes else (f"i{d}",))
+    ]
+    copy, shape = _copy_nest(source, name, sizes, fresh_prefix(program, source.name, suffixes))
+    role = Role.PACKED if source.role in (Role.CONST, Role.PACKED) else Role.TEMP
     program = set_buffer(program, Buffer(name, shape, source.dtype, role))
     body = map_stmts(
         program.body,
         lambda s: replace(s, value=go(s.value)) if isinstance(s, Store) and s.block == block else s,
     )
-    root = loops[0].var if loops else None
-    position = next(
-        k
-        for k, s in enumerate(body)
-        if (isinstance(s, For) and s.var == root) or (isinstance(s, Store) and s.block == block)
-    )
     return program.with_body((*body[:position], copy, *body[position:])), name
 
 
-def _copy_nest(source: Buffer, name: str, sizes: dict[int, Expr]) -> tuple[Stmt, tuple[Expr, ...]]:
+def _copy_nest(
+    source: Buffer, name: str, sizes: dict[int, Expr], prefix: str
+) -> tuple[Stmt, tuple[Expr, ...]]:
     outer: list[tuple[Var, Expr]] = []
     middle: list[tuple[Var, Expr]] = []
     inner: list[tuple[Var, Expr]] = []
@@ -127,13 +158,13 @@ def _copy_nest(source: Buffer, name: str, sizes: dict[int, Expr]) -> tuple[Stmt,
     tails: list[Expr] = []
     for d, n in enumerate(source.shape):
         if d in sizes:
-            p, q = Var(f"{source.name}.p{d}"), Var(f"{source.name}.q{d}")
+            p, q = Var(f"{prefix}.p{d}"), Var(f"{prefix}.q{d}")
             outer.append((p, ceildiv(n, sizes[d])))
             inner.append((q, minimum(sizes[d], n - p * sizes[d])))
             tails.append(sizes[d])
             read.append(p * sizes[d] + q)
         else:
-            v = Var(f"{source.name}.i{d}")
+            v = Var(f"{prefix}.i{d}")
             middle.append((v, n))
             read.append(v)
     order = (*outer, *middle, *inner)

@@ -6,7 +6,8 @@ where that has the same meaning; everything else is evaluated on index grids in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +34,8 @@ from tilewright.tensor.workload import Workload
 __all__ = ["evaluate"]
 
 Array = NDArray[Any]
-SLAB = 4_000_000  # elements of a temporary
+SLAB = 1_000_000  # elements of a temporary
+Env = dict[Var, Array]
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power, "min": np.minimum,
@@ -51,32 +53,15 @@ _ACCUMULATE: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 
 
+_python_erf = np.frompyfunc(math.erf, 1, 1)
+
+
 def _erf(x: Array) -> Array:
-    """Error function by its Taylor series (small) and continued fraction (large), about 1e-15."""
-    a = np.abs(x).astype(np.float64)
-    small = np.minimum(a, 3.0)
-    term = small.copy()
-    total = small.copy()
-    for n in range(1, 70):
-        term = term * (2 * small * small) / (2 * n + 1)
-        total = total + term
-    near = 2 / np.sqrt(np.pi) * np.exp(-small * small) * total
-    large = np.maximum(a, 3.0)
-    fraction = np.zeros_like(large)
-    for n in range(60, 0, -1):
-        fraction = (n / 2) / (large + fraction)
-    with np.errstate(under="ignore", invalid="ignore"):
-        far = 1 - np.exp(-large * large) / (np.sqrt(np.pi) * (large + fraction))
-    return np.where(np.isnan(x), np.nan, np.sign(x) * np.where(a < 3, near, far))
-
-
-def _sigmoid(x: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(-x))
+    return np.asarray(_python_erf(x)).astype(np.float64)
 
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
-    "exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": _erf, "sigmoid": _sigmoid, "sqrt": np.sqrt,
+    "exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": _erf, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x), "neg": np.negative, "abs": np.abs, "sin": np.sin, "cos": np.cos,
     "floor": np.floor, "ceil": np.ceil, "round": np.round, "not": np.logical_not, "isnan": np.isnan,
 }  # fmt: skip
@@ -118,7 +103,7 @@ def evaluate(
             raise TensorError(
                 f"evaluate: input {p.name} is {p.dtype}{list(p.shape)}, got {a.dtype}{list(a.shape)}"
             )
-        known[p] = a.astype(np.float64) if p.dtype.is_float else a
+        known[p] = a.astype(np.float64, order="C") if p.dtype.is_float else a
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         for stage in workload.stages:
             result = _stage(stage, known)
@@ -137,88 +122,105 @@ def _stage(stage: Compute, known: dict[Tensor, Array]) -> Array:
     body = stage.body
     if isinstance(body, Reduce):
         product = _einsum(stage, body, known)
-        if product is not None:
-            return product
-        return _reduce(stage, body, known).astype(dtype)
+        return _reduce(stage, body, known).astype(dtype) if product is None else product
     out = np.empty(stage.shape, dtype)
-    for slab, env in _slabs(stage, 1):
-        out[slab] = _eval(body, env, known)
+    for block, env in _blocks(tuple(zip(stage.axes, stage.shape))):
+        out[block] = _Evaluator(env, known).run(body)
     return out
 
 
-def _slabs(stage: Compute, inner: int) -> Any:
-    """Blocks of the first axis with open index grids, so that temporaries stay small."""
-    shape = stage.shape
-    if not shape:
-        yield (), {}
-        return
-    row = inner
-    for n in shape[1:]:
-        row *= n
-    step = max(1, SLAB // max(1, row))
-    for start in range(0, shape[0], step):
-        stop = min(shape[0], start + step)
-        env: dict[Var, Array] = {}
-        for d, v in enumerate(stage.axes):
-            span = np.arange(start, stop) if d == 0 else np.arange(shape[d])
-            env[v] = span.reshape((-1,) + (1,) * (len(shape) - 1 - d))
-        yield slice(start, stop), env
-
-
 def _reduce(stage: Compute, body: Reduce, known: dict[Tensor, Array]) -> Array:
-    """Grids over the result and the last reduced axis; the other reduced axes one by one."""
-    *outer, (last, extent) = body.axes
-    parts = []
-    for _, env in _slabs(stage, extent):
-        wide = {v: a[..., None] for v, a in env.items()}
-        wide[last] = np.arange(extent)
-        total: Any = None
-        for position in np.ndindex(*(n for _, n in outer)):
-            here = dict(wide)
-            here.update({v: np.asarray(p) for (v, _), p in zip(outer, position)})
-            value = np.asarray(_eval(body.value, here, known))
-            shape = tuple(a.size for a in env.values())
-            value = np.broadcast_to(value, (*shape, extent))
-            piece = _REDUCE[body.op](value, axis=-1)
-            total = piece if total is None else _ACCUMULATE[body.op](total, piece)
-        parts.append(total)
-    return np.concatenate(parts) if stage.shape else np.asarray(parts[0])
+    """Accumulate over blocks of the grid of spatial and reduced axes, in that order."""
+    rank = len(stage.axes)
+    reduced = tuple(range(rank, rank + len(body.axes)))
+    dtype = np.float64 if stage.dtype.is_float else stage.dtype.numpy
+    out = np.empty(stage.shape, dtype)
+    for block, env in _blocks((*zip(stage.axes, stage.shape), *body.axes)):
+        value = np.asarray(_Evaluator(env, known).run(body.value))
+        value = np.broadcast_to(value, tuple(s.stop - s.start for s in block))
+        piece = _REDUCE[body.op](value, axis=reduced)
+        here = block[:rank]
+        first = all(s.start == 0 for s in block[rank:])
+        out[here] = piece if first else _ACCUMULATE[body.op](out[here], piece)
+    return out
 
 
-def _eval(e: Expr, env: dict[Var, Array], known: dict[Tensor, Array]) -> Any:
-    match e:
-        case Const(value):
-            return np.float64(value) if e.dtype.is_float else e.dtype.numpy.type(value)
-        case Var():
-            return env[e]
-        case Poly(terms, const, dtype):
-            total: Any = dtype.numpy.type(const)
-            for atoms, c in terms:
-                term: Any = dtype.numpy.type(c)
-                for a in atoms:
-                    term = term * _eval(a, env, known)
-                total = total + term
-            return total
-        case Min(args):
-            out = _eval(args[0], env, known)
-            for a in args[1:]:
-                out = np.minimum(out, _eval(a, env, known))
-            return out
-        case Binary(op, a, b):
-            return _BINARY[op](_eval(a, env, known), _eval(b, env, known))
-        case Unary(op, a):
-            return _UNARY[op](_eval(a, env, known))
-        case Select(c, a, b):
-            return np.where(_eval(c, env, known), _eval(a, env, known), _eval(b, env, known))
-        case Cast(a, dtype):
-            return _cast(np.asarray(_eval(a, env, known)), a.dtype, dtype)
-        case Read(tensor, indices):
-            data = known[tensor]
-            # a select may guard an index that is out of bounds: such elements are never used
-            return data[
-                tuple(np.clip(_eval(i, env, known), 0, n - 1) for i, n in zip(indices, data.shape))
-            ]
-    raise AssertionError(type(e))
+def _blocks(axes: Sequence[tuple[Var, int]]) -> Iterator[tuple[tuple[slice, ...], Env]]:
+    """Blocks of at most `SLAB` elements that tile the axes in row-major order, as open grids."""
+    shape = [n for _, n in axes]
+    cut, inside = len(shape), 1
+    while cut > 0 and inside * shape[cut - 1] <= SLAB:
+        cut -= 1
+        inside *= shape[cut]
+    steps = [1] * len(shape)
+    steps[cut:] = shape[cut:]
+    if cut > 0:
+        steps[cut - 1] = max(1, SLAB // inside)
+    for corner in np.ndindex(*(-(-n // s) for n, s in zip(shape, steps))):
+        block = tuple(slice(c * s, min(n, (c + 1) * s)) for c, n, s in zip(corner, shape, steps))
+        env = {
+            v: np.arange(s.start, s.stop).reshape((-1,) + (1,) * (len(shape) - 1 - d))
+            for d, ((v, _), s) in enumerate(zip(axes, block))
+        }
+        yield block, env
+
+
+class _Evaluator:
+    """Values of expressions on one grid; `live` marks where a guarded operand is used."""
+
+    def __init__(self, env: Env, known: dict[Tensor, Array], live: Array | None = None) -> None:
+        self.env, self.known, self.live = env, known, live
+
+    def run(self, e: Expr) -> Any:
+        match e:
+            case Const(value):
+                # rounded as a kernel holds it; integers wrap
+                literal = np.asarray(value).astype(e.dtype.numpy)
+                return literal.astype(np.float64) if e.dtype.is_float else literal
+            case Var():
+                return self.env[e]
+            case Poly(terms, const, dtype):
+                total: Any = np.asarray(const).astype(dtype.numpy)
+                for atoms, c in terms:
+                    term: Any = np.asarray(c).astype(dtype.numpy)
+                    for a in atoms:
+                        term = term * self.run(a)
+                    total = total + term
+                return total
+            case Min(args):
+                out = self.run(args[0])
+                for a in args[1:]:
+                    out = np.minimum(out, self.run(a))
+                return out
+            case Binary(op, a, b):
+                return _BINARY[op](self.run(a), self.run(b))
+            case Unary(op, a):
+                return _UNARY[op](self.run(a))
+            case Select(c, a, b):
+                test = np.asarray(self.run(c))
+                return np.where(test, self._where(test).run(a), self._where(~test).run(b))
+            case Cast(a, dtype):
+                return _cast(np.asarray(self.run(a)), a.dtype, dtype)
+            case Read(tensor, indices):
+                return self._read(tensor, [self.run(i) for i in indices])
+        raise AssertionError(type(e))
+
+    def _where(self, test: Array) -> _Evaluator:
+        return _Evaluator(self.env, self.known, test if self.live is None else self.live & test)
+
+    def _read(self, tensor: Tensor, indices: list[Any]) -> Any:
+        inside = []
+        for d, (i, n) in enumerate(zip(indices, tensor.shape)):
+            if np.min(i) < 0 or np.max(i) >= n:
+                outside = (i < 0) | (i >= n)
+                if np.any(outside if self.live is None else outside & self.live):
+                    raise TensorError(
+                        f"evaluate: {tensor.name} is read outside of its {n} elements in dimension "
+                        f"{d}; guard the read with select"
+                    )
+                i = np.clip(i, 0, n - 1)
+            inside.append(i)
+        return self.known[tensor][tuple(inside)]
 
 
 def _cast(value: Array, old: DType, new: DType) -> Array:
@@ -257,9 +259,31 @@ def _einsum(stage: Compute, body: Reduce, known: dict[Tensor, Array]) -> Array |
     spatial = [v for v in stage.axes if v in used]
     if any(v not in used for v, _ in body.axes):
         return None
-    out = np.einsum(f"{text}->{''.join(letters[v] for v in spatial)}", a, b, optimize=True)
+    out = np.empty(tuple(extents[v] for v in spatial))
+    for share in _shares(spatial, extents, max((a, va), (b, vb), key=lambda view: view[0].size)):
+        parts = [x[tuple(share.get(v, slice(None)) for v in vs)] for x, vs in ((a, va), (b, vb))]
+        here = tuple(share.get(v, slice(None)) for v in spatial)
+        out[here] = np.einsum(
+            f"{text}->{''.join(letters[v] for v in spatial)}", *parts, optimize=True
+        )
     shape = tuple(extents[v] if v in used else 1 for v in stage.axes)
     return np.broadcast_to(out.reshape(shape), stage.shape).copy()
+
+
+def _shares(
+    spatial: list[Var], extents: dict[Var, int], large: tuple[Array, list[Var]]
+) -> Iterator[dict[Var, slice]]:
+    """Parts of the longest axis of the result in the larger view, which einsum may copy."""
+    view, variables = large
+    choices = [v for v in spatial if v in variables]
+    if not choices:
+        yield {}
+        return
+    longest = max(choices, key=lambda v: extents[v])
+    n = extents[longest]
+    step = max(1, n * 4 * SLAB // max(view.size, n))
+    for start in range(0, n, step):
+        yield {longest: slice(start, min(n, start + step))}
 
 
 def _view(

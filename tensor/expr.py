@@ -339,7 +339,7 @@ def as_expr(value: ExprLike, like: DType | None = None) -> Expr:
         return axis
     try:
         return as_expr(value.item(), like)  # NumPy scalars
-    except AttributeError:
+    except (AttributeError, ValueError):
         raise TensorError(f"as_expr({value!r}): not an expression or a number") from None
 
 

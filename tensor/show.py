@@ -41,7 +41,7 @@ def show(expr: Expr, level: int = 0) -> str:
     """The text of an expression; `level` is the binding strength of what surrounds it."""
     match expr:
         case Const(value):
-            return repr(value)
+            return f"({value!r})" if level > 6 and value < 0 else repr(value)
         case Var(name) | Knob(name):
             return name
         case Poly():
@@ -50,12 +50,13 @@ def show(expr: Expr, level: int = 0) -> str:
             return f"min({', '.join(map(show, args))})"
         case Binary(op, a, b) if op in _INFIX:
             sign, strength = _INFIX[op]
-            text = f"{show(a, strength)} {sign} {show(b, strength + 1)}"
+            right = int(op != "pow")  # powers group to the right, all others to the left
+            text = f"{show(a, strength + 1 - right)} {sign} {show(b, strength + right)}"
             return f"({text})" if strength < level else text
         case Binary(op, a, b):
             return f"{op}({show(a)}, {show(b)})"
         case Unary("neg", a):
-            return f"-{show(a, 6)}"
+            return f"(-{show(a, 6)})" if level > 6 else f"-{show(a, 6)}"
         case Unary(op, a):
             return f"{op}({show(a)})"
         case Select(c, a, b):
@@ -75,7 +76,9 @@ def show(expr: Expr, level: int = 0) -> str:
 def _poly(expr: Poly, level: int) -> str:
     parts: list[str] = []
     for atoms, coefficient in expr.terms:
-        product = "*".join(show(a, 5) for a in atoms)
+        # only a quotient that opens a term needs no brackets: i // 2*3, but -(i // 2), j*(i // 2)
+        first = 6 if not parts and coefficient < 0 else 5
+        product = "*".join(show(a, 6 if n else first) for n, a in enumerate(atoms))
         size = abs(coefficient)
         text = product if size == 1 else f"{product}*{size}"
         if parts:

@@ -154,7 +154,13 @@ def reduce_axis(extent: int, name: str = "k") -> ReduceAxis:
     return ReduceAxis(Var(name), int(extent))
 
 
-def compute(shape: Sequence[int], f: Callable[..., ExprLike], name: str = "out") -> Compute:
+def compute(
+    shape: Sequence[int],
+    f: Callable[..., ExprLike],
+    name: str = "out",
+    *,
+    axes: Sequence[str] | None = None,
+) -> Compute:
     """Define a tensor by its element at each index.
 
     Parameters
@@ -164,6 +170,8 @@ def compute(shape: Sequence[int], f: Callable[..., ExprLike], name: str = "out")
         Takes one `Var` a dimension and returns the element's expression.
     name : str
         Also names the loops' block.
+    axes : sequence of str, optional
+        Names of the axes, if not those of `f`'s arguments.
 
     Examples
     --------
@@ -172,28 +180,47 @@ def compute(shape: Sequence[int], f: Callable[..., ExprLike], name: str = "out")
     exp(a[i]) + 1.0
     """
     dims = _shape(name, shape)
-    names = list(inspect.signature(f).parameters.values())
-    if any(p.kind is p.VAR_POSITIONAL for p in names):
-        axes = tuple(Var(f"i{d}") for d in range(len(dims)))
-    elif len(names) != len(dims):
-        raise TensorError(
-            f"compute({name}): {len(names)} arguments for a shape of rank {len(dims)}"
-        )
-    else:
-        axes = tuple(Var(p.name) for p in names)
-    body = as_expr(f(*axes))
+    spatial = _axes(name, len(dims), f, axes)
+    body = as_expr(f(*spatial))
+    _check(name, spatial, body)
+    return Compute(name, dims, body.dtype, spatial, body)
+
+
+def _axes(
+    name: str, rank: int, f: Callable[..., ExprLike], names: Sequence[str] | None
+) -> tuple[Var, ...]:
+    if names is None:
+        arguments = list(inspect.signature(f).parameters.values())
+        if any(p.kind is p.VAR_POSITIONAL for p in arguments):
+            names = [f"i{d}" for d in range(rank)]
+        else:
+            names = [p.name for p in arguments if p.default is p.empty]
+    if len(names) != rank:
+        raise TensorError(f"compute({name}): {len(names)} arguments for a shape of rank {rank}")
+    if len(set(names)) < rank:
+        raise TensorError(f"compute({name}): two axes have the same name in {list(names)}")
+    return tuple(Var(n) for n in names)
+
+
+def _check(name: str, axes: tuple[Var, ...], body: Expr) -> None:
+    reduced = [v for v, _ in body.axes] if isinstance(body, Reduce) else []
+    for v in reduced:
+        if v in axes:
+            raise TensorError(
+                f"compute({name}): axis {v.name} is both spatial and reduced; rename one"
+            )
+        if reduced.count(v) > 1:
+            raise TensorError(f"compute({name}): two reduced axes are named {v.name}; rename one")
     for node in ex.walk(body):
         if isinstance(node, Reduce) and node is not body:
             raise TensorError(
                 f"compute({name}): a reduction must be the whole body; split the compute"
             )
-    if isinstance(body, Reduce):
-        clash = {v.name for v in axes} & {v.name for v, _ in body.axes}
-        if clash:
+        if isinstance(node, Var) and node not in axes and node not in reduced:
             raise TensorError(
-                f"compute({name}): axis {clash.pop()} is both spatial and reduced; rename one"
+                f"compute({name}): {node.name} is neither an axis nor reduced over; "
+                "sum over it, or index with an axis"
             )
-    return Compute(name, dims, body.dtype, axes, body)
 
 
 def _reduce(op: str, value: ExprLike, axis: ReduceAxis | Sequence[ReduceAxis]) -> Expr:

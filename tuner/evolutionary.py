@@ -6,7 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.schedule.space import Rows, Space
-from tilewright.tuner.searcher import Score, Searcher, Seen, distinct, fill_random
+from tilewright.tuner.searcher import (
+    SMALL_SPACE,
+    Score,
+    Searcher,
+    Seen,
+    distinct,
+    fill_random,
+)
 
 __all__ = ["Evolutionary"]
 
@@ -31,7 +38,7 @@ class Evolutionary(Searcher):
         population: int = 2048,
         generations: int = 4,
         random_share: float = 0.1,
-        exhaustive: int = 20_000,
+        exhaustive: int = SMALL_SPACE,
         seed: int = 0,
     ) -> None:
         super().__init__(seed=seed)
@@ -47,7 +54,7 @@ class Evolutionary(Searcher):
             pool = self._pool(seen, score, rng)
             found = _diverse(pool, n - blind)
         if len(found) < n:
-            more = fill_random(seen, n - len(found) + 8, rng)
+            more = fill_random(seen, n, rng)  # as many as cover those that were found already
             found = distinct(np.concatenate([found, more]))[:n]
         return found
 
@@ -104,7 +111,7 @@ def _children(space: Space, parents: Rows, n: int, rng: np.random.Generator) -> 
 
 
 def _diverse(rows: Rows, n: int) -> Rows:
-    """From a ranked list: not more than half of one sketch, neighbours only when nothing else is left."""
+    """From a ranked list: neighbours (one knob apart) only when nothing else is left."""
     chosen: list[int] = []
     taken: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
     for gap in (2, 1):

@@ -9,6 +9,8 @@ from tilewright.schedule.task import Task
 
 __all__ = ["Progress", "lower_bound", "pick"]
 
+HOPELESS = 32  # trials after which a task without one correct candidate is given up
+
 
 def lower_bound(task: Task) -> float:
     """Seconds that no kernel of a task can beat: its arithmetic at the peak of all cores."""
@@ -45,7 +47,7 @@ class Progress:
         if self.exhausted:
             return 0.0
         if not math.isfinite(self.best_s):
-            return math.inf
+            return math.inf if self.n_trials < HOPELESS else 0.0
         room = max(0.0, self.best_s - self.bound_s)
         return (
             self.weight * room * 0.6**self.rounds_without_gain / math.sqrt(1 + self.n_trials / 16)

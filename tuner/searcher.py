@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from tilewright.schedule.space import Rows, Space
 
-__all__ = ["Score", "Searcher", "Seen"]
+__all__ = ["SMALL_SPACE", "Score", "Searcher", "Seen"]
+
+SMALL_SPACE = 20_000  # candidates; up to here listing all of them costs milliseconds
 
 Score: TypeAlias = "Callable[[Rows], NDArray[np.float64]]"  # higher is better
 
@@ -71,13 +73,16 @@ class Searcher(ABC):
 
 
 def fill_random(seen: Seen, n: int, rng: np.random.Generator) -> Rows:
-    """Random unknown rows."""
+    """Random unknown rows; fewer than n only when the space runs out."""
     out = np.empty((0, 1 + seen.space.n_columns), dtype=np.int32)
     for _ in range(4):
         if len(out) >= n:
             break
         rows = seen.space.sample_rows(max(32, 2 * n), rng)
         out = distinct(np.concatenate([out, rows[seen.unknown(rows)]]))
+    if len(out) < n and (everything := seen.space.enumerate_rows(SMALL_SPACE)) is not None:
+        rest = everything[seen.unknown(everything)]  # draws rarely hit the last few
+        out = distinct(np.concatenate([out, rest[rng.permutation(len(rest))]]))
     return out[:n]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import platform
 import time
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from tilewright.costmodel.model import CostModel
 from tilewright.costmodel.xgb import XGBRanker
-from tilewright.errors import ScheduleError
+from tilewright.errors import MeasureError, ScheduleError
 from tilewright.measure.outcome import MeasureInput, MeasureResult, Status
+from tilewright.records.query import confirmed
 from tilewright.records.record import Provenance, Record, Stage
 from tilewright.records.store import RecordStore
 from tilewright.schedule.space import Rows, Space
@@ -24,7 +26,7 @@ from tilewright.schedule.task import Task
 from tilewright.tuner.evolutionary import Evolutionary
 from tilewright.tuner.report import Event, ProgressSink
 from tilewright.tuner.scheduler import Progress, lower_bound, pick
-from tilewright.tuner.searcher import Searcher, Seen
+from tilewright.tuner.searcher import Searcher, Seen, distinct
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +37,10 @@ __all__ = ["Study"]
 
 WARM_UP = 4  # trials of each task before the scheduler chooses
 FINALISTS = 3
+FINALS_SHARE = 0.1  # of a time budget, kept for the finals
 REFIT_SHARE = 0.2
+
+_TICKETS = itertools.count()  # of a whole process: a pool may outlive a study
 
 
 @dataclass
@@ -51,7 +56,6 @@ class _TaskState:
     ids: list[str] = field(default_factory=list)
     features: list[NDArray[np.float32]] = field(default_factory=list)
     default_s: float = math.inf
-    finals_done: bool = False
 
     def ready(self) -> tuple[Space, Seen]:
         """The space, made when it is first needed."""
@@ -67,6 +71,11 @@ class _Proposal:
     row: Rows
     row_id: str
     trial: int
+    ticket: int = field(default_factory=lambda: next(_TICKETS))
+
+
+def _rng(seed: int, task: Task, n_trials: int) -> np.random.Generator:
+    return np.random.default_rng([seed, int(task.workload.key[:8], 16), n_trials])
 
 
 class Study:
@@ -120,7 +129,7 @@ class Study:
                 t,
                 w,
                 Progress(w, lower_bound(t)),
-                np.random.default_rng([seed, int(t.workload.key[:8], 16)]),
+                _rng(seed, t, 0),
             )
             for t, w in tasks
         ]
@@ -130,7 +139,8 @@ class Study:
         self._started = time.monotonic()
         self._n_done = 0
         self._in_flight: dict[int, _Proposal] = {}
-        self._arrived: dict[int, MeasureResult] = {}
+        self._arrived: dict[int, tuple[_Proposal, MeasureResult]] = {}
+        self._unwritten: list[MeasureResult] = []
         self._resume()
 
     # --------------------------------------------------------------- resume
@@ -139,34 +149,33 @@ class Study:
         """Take over what the log knows of these tasks."""
         for state in self._states:
             known = self.store.of_task(state.task.workload.key, state.task.target.fingerprint)
-            for r in known:
+            for r in sorted(known, key=lambda r: (r.trial, r.row_id)):  # not as results came in
+                self._next_id = max(self._next_id, r.trial + 1)
                 if r.stage is Stage.TRIAL:
                     self._n_done += 1
                     self._statuses[r.status] += 1
                     state.progress.n_trials += 1
-                    self._absorb(
-                        state, np.array(r.row, dtype=np.int32), r.row_id, r.value, r.default
-                    )
-                else:
-                    state.finals_done = True
+                    self._absorb(state, r)
             if known:
+                state.rng = _rng(self.seed, state.task, state.progress.n_trials)  # draw anew
                 state.progress.update(
                     min((r.value for r in known if r.ok), default=math.inf), state.progress.n_trials
                 )
 
-    def _absorb(
-        self, state: _TaskState, row: Rows, row_id: str, value: float, default: bool
-    ) -> None:
+    def _absorb(self, state: _TaskState, r: Record) -> None:
         """Note the outcome of one trial."""
         space, seen = state.ready()
-        state.ids.append(row_id)
-        if default:
-            state.default_s = min(state.default_s, value)
+        state.ids.append(r.row_id)
+        if r.status == Status.LOST.name:  # says nothing of the candidate, which may be tried again
+            return
+        if r.default:
+            state.default_s = min(state.default_s, r.value)
+        row = np.array(r.row, dtype=np.int32)
         fits = row.shape == (1 + space.n_columns,) and bool(space.valid(row.reshape(1, -1))[0])
         if (
-            fits and space.row_ids(row)[0] == row_id
+            fits and space.row_ids(row)[0] == r.row_id
         ):  # else the log is of an older space: no example for the model
-            seen.record(row, value)
+            seen.record(row, r.value)
             state.features.append(space.features(row)[0])
 
     # ------------------------------------------------------------------ run
@@ -185,18 +194,23 @@ class Study:
         the same study again goes on from there.
         """
         self._started = time.monotonic()
-        deadline = math.inf if budget_s is None else self._started + budget_s
+        deadline = closing = math.inf
+        if budget_s is not None:
+            deadline = self._started + budget_s
+            closing = self._started + budget_s * (1 - FINALS_SHARE)
         waiting: list[list[_Proposal]] = []
         total = trials
         start_done = self._n_done
+        self.interrupted = False
         try:
+            self._drain()
             while True:
                 asked = self._n_done + len(self._in_flight)
                 now = time.monotonic()
-                if asked < total and now < deadline:
+                if asked < total and now < closing:
                     proposals = self._propose(min(self.batch, total - asked))
                     if proposals:
-                        self._in_flight.update({p.trial: p for p in proposals})
+                        self._in_flight.update({p.ticket: p for p in proposals})
                         self.pool.submit([self._input(p) for p in proposals])
                         waiting.append(proposals)
                         if len(waiting) < 2:
@@ -208,6 +222,7 @@ class Study:
                 self._finals(deadline)
         except KeyboardInterrupt:
             self.interrupted = True
+            self._take(0.0)  # what has finished is kept
         finally:
             self.store.flush()
             if progress is not None:
@@ -216,7 +231,7 @@ class Study:
 
     def _input(self, p: _Proposal) -> MeasureInput:
         space, _ = p.state.ready()
-        return MeasureInput(p.trial, p.state.task, space.trace(p.row))
+        return MeasureInput(p.ticket, p.state.task, space.trace(p.row))
 
     def _propose(self, n: int) -> list[_Proposal]:
         """The next trials: a few of every task first, then of the task with the most to gain."""
@@ -224,7 +239,10 @@ class Study:
         for state in self._states:
             if len(out) >= n:
                 return out
+            space, seen = state.ready()
             missing = WARM_UP - len(state.ids) if not state.progress.exhausted else 0
+            if seen.unknown(space.default_row())[0]:
+                missing = max(missing, 1)
             if missing > 0:
                 out += self._rows_of(state, min(missing, n - len(out)))
         if out:
@@ -243,10 +261,9 @@ class Study:
 
     def _rows_of(self, state: _TaskState, n: int) -> list[_Proposal]:
         space, seen = state.ready()
-        rows = np.empty((0, 1 + space.n_columns), dtype=np.int32)
-        if not state.ids:
-            rows = space.default_row()
-            seen.add(rows)
+        default = space.default_row()
+        rows = default[seen.unknown(default)]  # first of all, unless the log has it
+        seen.add(rows)
         if len(rows) < n:
             more = (
                 self._draft(state, n - len(rows))
@@ -279,22 +296,17 @@ class Study:
         )
 
     def _refit(self) -> None:
-        n = sum(len(s.features) for s in self._states)
+        states = [s for s in self._states if math.isfinite(self._best(s))]
+        n = sum(len(s.features) for s in states)
         if n < 8 or n < self.model.n_fitted_ * (1 + REFIT_SHARE):
             return
         x, y, groups = [], [], []
-        for k, s in enumerate(self._states):
-            if not s.features or s.seen is None:
-                continue
-            values = np.array(s.seen.values)
-            finite = values[np.isfinite(values)]
-            if not len(finite):
-                continue
+        for k, s in enumerate(states):
+            values = np.array(s.ready()[1].values)
             x.append(np.stack(s.features))
-            y.append(np.where(np.isfinite(values), finite.min() / values, 0.0))
+            y.append(values.min() / values)
             groups.append(np.full(len(values), k))
-        if x:
-            self.model.fit(np.concatenate(x), np.concatenate(y), np.concatenate(groups))
+        self.model.fit(np.concatenate(x), np.concatenate(y), np.concatenate(groups))
 
     # -------------------------------------------------------------- results
 
@@ -307,28 +319,51 @@ class Study:
         progress: ProgressSink | None,
     ) -> None:
         """Wait for a batch; write each result as it arrives, learn from them in order of proposal."""
-        by_id = {p.trial: p for p in proposals}
-        found: dict[int, MeasureResult] = {}
-        while len(found) < len(proposals):
-            for r in self.pool.results(1.0):  # results of the next batch may come early
-                self._write(self._in_flight.pop(r.id), r, Stage.TRIAL)
-                self._arrived[r.id] = r
-            for trial in [t for t in by_id if t in self._arrived]:
-                found[trial] = self._arrived.pop(trial)
-        for trial in sorted(found):
-            p, r = by_id[trial], found[trial]
+        while missing := [p for p in proposals if p.ticket in self._in_flight]:
+            idle = not self.pool.pending
+            self._take(1.0)  # results of the next batch may come early
+            if idle and all(p.ticket in self._in_flight for p in missing):
+                raise MeasureError(
+                    f"Study.run: the pool has no result for {len(missing)} candidate(s) and no work left; "
+                    "open a new pool and run the study again"
+                )
+        self._learn([self._arrived.pop(p.ticket) for p in proposals])
+        now = time.monotonic()
+        self._curve.append((self._n_done, now - self._started, self.model_seconds()))
+        if progress is not None:
+            progress.update(self._event(total, start_done, deadline))
+
+    def _take(self, timeout_s: float) -> None:
+        """Write the results that are ready."""
+        self._unwritten += self.pool.results(timeout_s)
+        while self._unwritten:
+            r = self._unwritten[0]
+            if (
+                r.id in self._in_flight
+            ):  # else it belongs to a study that was interrupted on this pool
+                self._write(self._in_flight[r.id], r, Stage.TRIAL)
+                self._arrived[r.id] = (self._in_flight.pop(r.id), r)
+            del self._unwritten[0]
+
+    def _drain(self) -> None:
+        """Learn what an interrupted run left in the pool."""
+        while self._in_flight and self.pool.pending:
+            self._take(1.0)
+        self._in_flight.clear()
+        self._learn([self._arrived.pop(ticket) for ticket in sorted(self._arrived)])
+
+    def _learn(self, outcomes: list[tuple[_Proposal, MeasureResult]]) -> None:
+        """Tell the searcher and the scheduler, in order of proposal."""
+        for p, r in outcomes:
+            if r.status is Status.LOST:  # says nothing of the candidate
+                continue
             space, seen = p.state.ready()
             seen.record(p.row, r.value)
             p.state.features.append(space.features(p.row)[0])
             if not p.row.any():
                 p.state.default_s = min(p.state.default_s, r.value)
-        for state in {id(p.state): p.state for p in proposals}.values():
-            _, seen = state.ready()
-            state.progress.update(min(seen.values, default=math.inf), len(state.ids))
-        now = time.monotonic()
-        self._curve.append((self._n_done, now - self._started, self.model_seconds()))
-        if progress is not None:
-            progress.update(self._event(total, start_done, deadline))
+        for state in {id(p.state): p.state for p, _ in outcomes}.values():
+            state.progress.update(self._best(state), len(state.ids))
 
     def _write(self, p: _Proposal, r: MeasureResult, stage: Stage) -> None:
         if stage is Stage.TRIAL:
@@ -362,19 +397,22 @@ class Study:
         )  # fmt: skip
 
     def _finals(self, deadline: float) -> None:
-        """Measure the leaders of every task once more, side by side: the fastest of many is partly luck."""
+        """Measure the leaders of every task and its default once more, side by side.
+
+        The fastest of many is partly luck, and what is tuned must not be slower than the default.
+        """
         for state in self._states:
-            if (
-                state.space is None
-                or state.seen is None
-                or state.finals_done
-                or time.monotonic() > deadline
-            ):
+            if state.space is None or state.seen is None or time.monotonic() > deadline:
                 continue
             leaders = state.seen.best(FINALISTS)
-            if len(leaders) < 2:
-                continue
+            if math.isfinite(state.default_s):
+                leaders = distinct(np.concatenate([leaders, state.space.default_row()]))
             ids = state.space.row_ids(leaders)
+            key, target = state.task.workload.key, state.task.target.fingerprint
+            if len(leaders) < 2 or confirmed(
+                self.store.of_task(key, target), key, target
+            ).issuperset(ids):
+                continue
             proposals = [
                 _Proposal(state, row, i, self._next_id + k)
                 for k, (row, i) in enumerate(zip(leaders, ids))
@@ -383,7 +421,6 @@ class Study:
             results = self.pool.measure([self._input(p) for p in proposals])
             for p, r in zip(proposals, results):
                 self._write(p, r, Stage.FINAL)
-            state.finals_done = True
 
     # -------------------------------------------------------------- reports
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tilewright.errors import TensorError
 from tilewright.tensor import te
 from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.ops.axes import axis_index, check_lengths
 from tilewright.tensor.ops.elementwise import elementwise
 from tilewright.tensor.te import Compute, Tensor
 
@@ -38,24 +39,55 @@ def reshape(x: Tensor, shape: Sequence[int], *, name: str = "Y") -> Compute:
         raise TensorError(
             f"reshape({list(x.shape)} to {list(shape)}): {x.size} elements do not make {size}"
         )
+    groups = _aligned(tuple(x.shape), tuple(shape))
 
     def body(*axes: Expr) -> Expr:
-        flat: Expr = Const(0)
-        for v, n in zip(axes, shape):
-            flat = flat * n + v
-        index: list[Expr] = []
-        for n in reversed(x.shape):
-            index.insert(0, flat % n if n > 1 else Const(0))
-            flat = flat // n
+        index: list[Expr] = [Const(0)] * len(x.shape)
+        for old, new in groups:
+            flat: Expr = Const(0)
+            for d in new:
+                flat = flat * shape[d] + axes[d]
+            for d in reversed(old[1:]):
+                index[d] = flat % x.shape[d]
+                flat = flat // x.shape[d]
+            index[old[0]] = flat
         return x[tuple(index)]
 
     return te.compute(shape, lambda *axes: body(*axes), name=name)
 
 
+def _aligned(
+    old: tuple[int, ...], new: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """The smallest runs of old and new dimensions that hold the same elements; ones are left out.
+
+    Within a run indices need division and remainder; between runs they are independent.
+    """
+    left = [d for d, n in enumerate(old) if n > 1]
+    right = [d for d, n in enumerate(new) if n > 1]
+    groups = []
+    while left:
+        a, b = [left.pop(0)], [right.pop(0)]
+        size_a, size_b = old[a[0]], new[b[0]]
+        while size_a != size_b:
+            if size_a < size_b:
+                a.append(left.pop(0))
+                size_a *= old[a[-1]]
+            else:
+                b.append(right.pop(0))
+                size_b *= new[b[-1]]
+        groups.append((tuple(a), tuple(b)))
+    return groups
+
+
 def concat(tensors: Sequence[Tensor], axis: int, *, name: str = "Y") -> Compute:
     """Join tensors along an axis."""
     rank = len(tensors[0].shape)
-    axis %= rank
+    call = f"concat({[list(t.shape) for t in tensors]}, axis={axis})"
+    axis = axis_index(call, axis, rank)
+    rest = {(*t.shape[:axis], -1, *t.shape[axis + 1 :]) for t in tensors}
+    if len(rest) > 1:
+        raise TensorError(f"{call}: the shapes differ in another dimension than the axis")
     total = sum(t.shape[axis] for t in tensors)
     shape = [total if d == axis else n for d, n in enumerate(tensors[0].shape)]
 
@@ -77,6 +109,14 @@ def slice_(
     x: Tensor, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int], *, name: str = "Y"
 ) -> Compute:
     """Every `steps`-th element from `starts`, `sizes` of them, in each dimension."""
+    call = f"slice_({list(x.shape)})"
+    check_lengths(call, len(x.shape), starts=starts, sizes=sizes, steps=steps)
+    for d, (n, first, size, step) in enumerate(zip(x.shape, starts, sizes, steps)):
+        last = first + (size - 1) * step
+        if not (0 <= first < n and 0 <= last < n):
+            raise TensorError(
+                f"{call}: dimension {d} has the indices 0 to {n - 1}, not {first} to {last}"
+            )
     return te.compute(
         sizes, lambda *axes: x[tuple(v * s + b for v, b, s in zip(axes, starts, steps))], name=name
     )
@@ -98,6 +138,12 @@ def pad(
     before, after : one integer a dimension
     mode : {"constant", "edge", "reflect"}
     """
+    call = f"pad({list(x.shape)}, {list(before)}, {list(after)}, mode={mode!r})"
+    check_lengths(call, len(x.shape), before=before, after=after)
+    if mode not in ("constant", "edge", "reflect"):
+        raise TensorError(f"{call}: unknown mode; choose constant, edge or reflect")
+    if mode == "reflect" and any(p >= n for p, n in zip((*before, *after), x.shape * 2)):
+        raise TensorError(f"{call}: a reflected border must be smaller than the dimension")
     shape = [n + b + a for n, b, a in zip(x.shape, before, after)]
 
     def body(*axes: Expr) -> Expr:
@@ -122,7 +168,7 @@ def pad(
 
 def gather(x: Tensor, indices: Tensor, *, axis: int = 0, name: str = "Y") -> Compute:
     """Take the slices of `x` along an axis that `indices` name; negative ones count from the end."""
-    axis %= len(x.shape)
+    axis = axis_index(f"gather({list(x.shape)})", axis, len(x.shape))
     rank = len(indices.shape)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
 

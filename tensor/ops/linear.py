@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tilewright.errors import TensorError
 from tilewright.tensor import te
-from tilewright.tensor.expr import Const, Expr, Var
+from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.elementwise import broadcast_shape
 from tilewright.tensor.te import Compute, Tensor
 
@@ -51,14 +52,7 @@ def matmul(
         right = index(b, lead, j, k.var) if transpose_b else index(b, lead, k.var, j)
         return te.sum(left * right, k)
 
-    return _named((*batch, m, n), names, body, name)
-
-
-def _named(shape: Sequence[int], names: Sequence[str], body: object, name: str) -> Compute:
-    """A compute whose axes have the given names."""
-    axes = tuple(Var(n) for n in names)
-    expr = body(*axes)  # type: ignore[operator]
-    return Compute(name, tuple(shape), expr.dtype, axes, expr)
+    return te.compute((*batch, m, n), body, name, axes=names)
 
 
 def padded(
@@ -77,7 +71,7 @@ def padded(
             tests += ([v >= 0] if b else []) + ([v < n] if a else [])
         return te.select(te.logical_and(*tests), x[(*axes[:lead], *inner)], value)
 
-    return _named(shape, [f"p{d}" for d in range(len(shape))], body, name)
+    return te.compute(shape, body, name, axes=[f"p{d}" for d in range(len(shape))])
 
 
 def conv(
@@ -102,21 +96,21 @@ def conv(
     """
     dims = len(x.shape) - 2
     dilation = dilation or [1] * dims
+    call = f"conv({list(x.shape)}, {list(w.shape)}, groups={groups})"
+    if not 1 <= dims <= 3 or len(w.shape) != len(x.shape):
+        raise TensorError(f"{call}: needs one to three spatial dimensions, the same number in both")
+    check_lengths(call, dims, stride=stride, padding=padding, dilation=dilation)
     out_channels, per_group, *kernel = w.shape
-    if len(w.shape) != len(x.shape) or x.shape[1] != per_group * groups or out_channels % groups:
-        raise TensorError(
-            f"conv({list(x.shape)}, {list(w.shape)}, groups={groups}): the channels do not fit"
-        )
+    if x.shape[1] != per_group * groups or out_channels % groups:
+        raise TensorError(f"{call}: the channels do not fit")
     sizes = [
         (n + b + a - d * (k - 1) - 1) // s + 1
         for n, (b, a), k, s, d in zip(x.shape[2:], padding, kernel, stride, dilation)
     ]
     if min(sizes) < 1:
-        raise TensorError(
-            f"conv({list(x.shape)}, {list(w.shape)}): the kernel is larger than the padded input"
-        )
+        raise TensorError(f"{call}: the kernel is larger than the padded input")
     source = padded(x, [b for b, _ in padding], [a for _, a in padding], 0.0, f"{name}.pad")
-    letters = "dhw"[-dims:] if dims <= 3 else "abcdefgh"[:dims]
+    letters = "dhw"[-dims:]
     channel = te.reduce_axis(per_group, "ic")
     window = [te.reduce_axis(k, f"k{c}") for k, c in zip(kernel, letters)]
     depthwise = per_group == 1 and groups == out_channels
@@ -130,9 +124,8 @@ def conv(
         )
         return te.sum(source[(n, base, *at)] * w[(oc, channel, *window)], [channel, *window])
 
-    return _named(
-        (x.shape[0], out_channels, *sizes), ["n", "oc", *(f"o{c}" for c in letters)], body, name
-    )
+    names = ["n", "oc", *(f"o{c}" for c in letters)]
+    return te.compute((x.shape[0], out_channels, *sizes), body, name, axes=names)
 
 
 def conv2d(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.errors import TensorError
 from tilewright.tensor import te
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.axes import axis_index
 from tilewright.tensor.ops.elementwise import elementwise
-from tilewright.tensor.ops.linear import _named
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["layer_norm", "log_softmax", "mean", "reduce", "softmax"]
+
+_REDUCE = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}
 
 
 def reduce(
@@ -27,13 +30,17 @@ def reduce(
         Whether reduced axes stay, with one element.
     """
     rank = len(x.shape)
-    gone = sorted({a % rank for a in axes})
+    call = f"reduce({list(x.shape)}, {op!r}, {list(axes)})"
+    if op not in _REDUCE:
+        raise TensorError(f"{call}: unknown operation; choose one of {sorted(_REDUCE)}")
+    gone = sorted({axis_index(call, a, rank) for a in axes})
+    if len(gone) < len(axes):
+        raise TensorError(f"{call}: an axis occurs twice")
     reduced = {d: te.reduce_axis(x.shape[d], f"r{d}") for d in gone}
     shape = [
         1 if d in reduced else n for d, n in enumerate(x.shape) if keepdims or d not in reduced
     ]
     names = [f"i{d}" for d in range(rank) if keepdims or d not in reduced]
-    f = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}[op]
 
     def body(*free: Expr) -> Expr:
         rest = iter(free)
@@ -45,9 +52,9 @@ def reduce(
                     next(rest)
             else:
                 index.append(next(rest))
-        return f(x[tuple(index)], list(reduced.values()))
+        return _REDUCE[op](x[tuple(index)], list(reduced.values()))
 
-    return _named(shape, names, body, name)
+    return te.compute(shape, body, name, axes=names)
 
 
 def mean(x: Tensor, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y") -> Compute:
@@ -87,7 +94,7 @@ def layer_norm(
 ) -> Compute:
     """Normalise over the axes from `axis` on, then scale and shift."""
     rank = len(x.shape)
-    axes = list(range(axis % rank, rank))
+    axes = list(range(axis_index(f"layer_norm({list(x.shape)})", axis, rank), rank))
     average = mean(x, axes, name=f"{name}.mean")
     centred = elementwise(f"{name}.sub", lambda v, m: v - m, x, average)
     square = elementwise(f"{name}.sq", lambda v: v * v, centred)

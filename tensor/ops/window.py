@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilewright.errors import TensorError
 from tilewright.tensor import te
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.elementwise import elementwise
-from tilewright.tensor.ops.linear import _named, padded
+from tilewright.tensor.ops.linear import padded
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["global_pool", "pool"]
@@ -33,16 +35,22 @@ def pool(
     kernel, stride : one integer a spatial dimension
     padding : (before, after) for each spatial dimension
     ceil_mode : bool
-        Keep windows that start inside but end outside.
+        Add a window that starts inside but ends outside where the others leave a remainder.
     count_include_pad : bool
         Whether the average counts padding.
     """
+    call, dims = f"pool({list(x.shape)}, {kind!r})", len(x.shape) - 2
+    if kind not in ("max", "average") or not 1 <= dims <= 3:
+        raise TensorError(f"{call}: needs 'max' or 'average' and one to three spatial dimensions")
+    check_lengths(call, dims, kernel=kernel, stride=stride, padding=padding)
     sizes, extra = [], []
     for n, k, s, (b, a) in zip(x.shape[2:], kernel, stride, padding):
         room = n + b + a - k
         size = (-(-room // s) if ceil_mode else room // s) + 1
         if ceil_mode and (size - 1) * s >= n + b:
             size -= 1
+        if size < 1:
+            raise TensorError(f"{call}: the kernel {list(kernel)} is larger than the padded input")
         sizes.append(size)
         extra.append(max(a, (size - 1) * s + k - n - b))
     before = [b for b, _ in padding]
@@ -57,8 +65,8 @@ def pool(
 
     shape = (x.shape[0], x.shape[1], *sizes)
     if kind == "max":
-        return _named(shape, names, body, name)
-    total = _named(shape, names, body, f"{name}.sum")
+        return te.compute(shape, body, name, axes=names)
+    total = te.compute(shape, body, f"{name}.sum", axes=names)
 
     def average(*axes: Expr) -> Expr:
         if count_include_pad and not ceil_mode:
@@ -78,6 +86,10 @@ def pool(
 
 def global_pool(x: Tensor, kind: str, *, name: str = "Y") -> Compute:
     """Maximum or average over all spatial dimensions, which stay as ones."""
+    if kind not in ("max", "average") or len(x.shape) < 3:
+        raise TensorError(
+            f"global_pool({list(x.shape)}, {kind!r}): needs 'max' or 'average' and a spatial dimension"
+        )
     window = [te.reduce_axis(n, f"k{d}") for d, n in enumerate(x.shape[2:])]
     shape = (*x.shape[:2], *(1 for _ in window))
     names = ["n", "c", *(f"o{d}" for d in range(len(window)))]
@@ -87,8 +99,8 @@ def global_pool(x: Tensor, kind: str, *, name: str = "Y") -> Compute:
         return (te.max if kind == "max" else te.sum)(x[(n, c, *at)], window)
 
     if kind == "max":
-        return _named(shape, names, body, name)
-    total = _named(shape, names, body, f"{name}.sum")
+        return te.compute(shape, body, name, axes=names)
+    total = te.compute(shape, body, f"{name}.sum", axes=names)
     count = 1
     for n in x.shape[2:]:
         count *= n

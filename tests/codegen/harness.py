@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ from tilewright.schedule.program import Role
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _SHARE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 _FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-_loaded: list[Any] = []
+_compilers: list[Any] = []
+_numbers = itertools.count()
 
 
 @_FOR  # type: ignore[untyped-decorator]
@@ -28,17 +30,15 @@ def _serial_for(runtime: int, function: int, context: int, n: int) -> None:
 
 
 def link(code: bytes, symbols: Sequence[str]) -> Any:
-    """Link an object file; the result maps names to addresses."""
+    """Link an object file; the result maps names to addresses, which it owns."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    if not _loaded:
-        _loaded.append(llvm.create_lljit_compiler())
+    if not _compilers:
+        _compilers.append(llvm.create_lljit_compiler())
     builder = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
     for s in symbols:
         builder.export_symbol(s)
-    tracker = builder.link(_loaded[0], f"test{len(_loaded)}")
-    _loaded.append(tracker)
-    return tracker
+    return builder.link(_compilers[0], f"test{next(_numbers)}")
 
 
 def run(kernel: KernelObject, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:

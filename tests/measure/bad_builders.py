@@ -38,6 +38,9 @@ done:
 }}
 """
 
+# an instruction of the other architecture, on which LLVM aborts the process
+_FOREIGN = "@llvm.aarch64.hint" if Target.host(1).triple.startswith("x86_64") else "@llvm.x86.int"
+
 KERNELS = {
     "segv": _HEAD + "  store volatile i32 1, ptr inttoptr (i64 16 to ptr)\n  ret void\n}\n",
     "loop": _HEAD + "  br label %l\nl:\n  %x = load volatile i64, ptr %args\n  br label %l\n}\n",
@@ -58,6 +61,41 @@ KERNELS = {
     + "  %n = load i64, ptr @count\n  %n1 = add i64 %n, 1\n  store i64 %n1, ptr @count\n"
     + "  %first = icmp eq i64 %n, 0\n  %factor = select i1 %first, float 2.0, float 2.5\n"
     + _DOUBLE.format(factor="%factor"),
+    "nan": _HEAD + _OUT + _DOUBLE.format(factor="0x7FF8000000000000"),
+    "scratch": _HEAD
+    + "  %z = getelementptr i8, ptr %workspace, i64 40\n  store volatile i8 1, ptr %z\n"
+    + _OUT
+    + _DOUBLE.format(factor="2.0"),
+    "unwritten": _HEAD  # right if scratch memory happens to be zero
+    + "  %x = load volatile float, ptr %workspace\n  %factor = fadd float %x, 2.0\n"
+    + _OUT
+    + _DOUBLE.format(factor="%factor"),
+    "hog": "declare ptr @malloc(i64)\n"
+    + _HEAD
+    + """  br label %take
+take:
+  %k = phi i64 [0, %entry], [%k1, %take]
+  %m = call ptr @malloc(i64 67108864)
+  store volatile i8 1, ptr %m
+  %k1 = add i64 %k, 1
+  %again = icmp ult i64 %k1, 200
+  br i1 %again, label %take, label %enough
+enough:
+"""
+    + _OUT
+    + _DOUBLE.format(factor="2.0").replace("%entry", "%enough"),
+    "memory": "declare ptr @malloc(i64)\n"
+    + _HEAD
+    + "  %p = call ptr @malloc(i64 1099511627776)\n"
+    + "  store volatile i8 1, ptr %p\n  ret void\n}\n",
+    "slow": "declare i32 @usleep(i32)\n"
+    + _HEAD
+    + _OUT
+    + "  %s = call i32 @usleep(i32 20000)\n"
+    + _DOUBLE.format(factor="2.0"),
+    "build_llvm": f"declare void {_FOREIGN}(i32)\n"
+    + _HEAD
+    + f"  call void {_FOREIGN}(i32 1)\n  ret void\n}}\n",
     "input": _HEAD
     + "  %in = load ptr, ptr %args\n  store volatile float 1.0, ptr %in\n  ret void\n}\n",
     "stack": "define void @tw_kernel(ptr %args, ptr %workspace, ptr %runtime) noinline {\n  %x = alloca [65536 x i8]\n"
@@ -80,7 +118,9 @@ def build(workload: Workload, trace: Trace, target: Target) -> KernelObject:
         os.abort()
     if fault == "build_hang":
         time.sleep(3600)
+    if fault == "build_memory":
+        bytearray(1 << 40)
     code, _ = compile_text(KERNELS[fault], target)
     inputs = [Param(p.name, p.shape, p.dtype, Role.INPUT) for p in workload.inputs]
     outputs = [Param(o.name, o.shape, o.dtype, Role.OUTPUT) for o in workload.outputs]
-    return KernelObject(code, "tw_kernel", (*inputs, *outputs), (), 64, target.n_threads)
+    return KernelObject(code, "tw_kernel", (*inputs, *outputs), (), 40, target.n_threads)

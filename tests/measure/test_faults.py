@@ -11,7 +11,9 @@ import pytest
 
 from tilewright.codegen.build import default_trace
 from tilewright.codegen.target import Target
+from tilewright.errors import MeasureError
 from tilewright.measure import LocalPool, MeasureInput, MeasureResult, Pool, RayPool, Status
+from tilewright.measure import ray_pool as ray_pool_module
 from tilewright.schedule.task import Task
 from tilewright.schedule.trace import Step, Trace
 from tilewright.tensor import Workload, te
@@ -31,13 +33,20 @@ FAULTS: dict[str, tuple[Status, str]] = {
     "beside": (Status.WRONG, "bytes beside the array were overwritten"),
     "nothing": (Status.WRONG, "33 of 33 elements are off"),
     "wrong": (Status.WRONG, "elements are off by more than"),
+    "nan": (Status.WRONG, "33 of 33 elements are off"),
+    "scratch": (Status.WRONG, "bytes beside the workspace were overwritten"),
+    "unwritten": (Status.WRONG, "33 of 33 elements are off"),
     "later": (Status.WRONG, "after repeated runs: "),
     "input": (Status.RUN_CRASH, "signal SIGSEGV"),
     "stack": (Status.RUN_CRASH, "signal SIGSEGV"),
+    "hog": (Status.RUN_CRASH, "signal SIGSEGV"),
+    "memory": (Status.RUN_CRASH, "signal SIGSEGV"),
     "illegal": (Status.ILLEGAL, "the planted refusal"),
     "error": (Status.BUILD_ERROR, "the planted error"),
     "bug": (Status.BUILD_ERROR, "RuntimeError: a planted bug"),
     "build_abort": (Status.BUILD_CRASH, "signal SIGABRT"),
+    "build_llvm": (Status.BUILD_CRASH, "LLVM ERROR: Cannot select"),
+    "build_memory": (Status.BUILD_CRASH, "memory"),
     "build_hang": (Status.BUILD_TIMEOUT, "the build took over 2 s"),
 }
 
@@ -97,6 +106,9 @@ def ray_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayPool]:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         with RayPool(n_builders=1, run_timeout_s=1.0, build_timeout_s=2.0, builder=BUILDER) as pool:
             yield pool
+            folder = pool._folder
+            assert folder is not None and os.path.isdir(folder)
+        assert not os.path.exists(folder)
 
 
 class TestLocalPool(PoolContract):
@@ -139,3 +151,37 @@ class TestRayPool(PoolContract):
         while pool.pending:
             found += pool.results(1.0)
         assert len(found) == 2 and all(is_measured(r) for r in found)
+
+    def test_a_runner_holds_its_machine(self, pool: RayPool) -> None:
+        import ray
+
+        name = f"measure:{TASK.target.cpu}"
+        assert ray.cluster_resources()[name] == 1  # type: ignore[no-untyped-call]
+        with pytest.raises(MeasureError, match="a run worker did not start in 2 s") as error:
+            RayPool(resource=name, n_builders=1)
+        assert "GetTimeoutError" in str(error.value)
+
+    @pytest.fixture(autouse=True)
+    def _short(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(ray_pool_module, "START_S", 2.0)
+
+    def test_a_resource_that_no_machine_offers_is_refused(self, pool: RayPool) -> None:
+        with pytest.raises(MeasureError, match="the resource 'measure:none', the cluster offers 0"):
+            RayPool(resource="measure:none")
+        with pytest.raises(MeasureError, match=r"2 runner\(s\) need as much of the resource"):
+            RayPool("auto", n_runners=2)
+
+    def test_builders_for_which_there_are_no_cores_are_refused(self, pool: RayPool) -> None:
+        with pytest.raises(MeasureError, match="a build worker did not start"):
+            RayPool(n_builders=200, n_runners=1)
+        assert is_measured(pool.measure([good(7)])[0])  # and the cluster is still there
+
+    def test_workers_of_another_version_are_refused(
+        self, pool: RayPool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import tilewright
+
+        monkeypatch.setattr(tilewright, "__version__", "0.0.1")
+        monkeypatch.setattr(ray_pool_module, "START_S", 60.0)
+        with pytest.raises(MeasureError, match=r"a worker runs tilewright .*, this is 0\.0\.1"):
+            RayPool(n_builders=1)

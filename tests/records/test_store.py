@@ -75,7 +75,7 @@ def test_a_line_that_another_writer_is_in_the_middle_of_is_read_once_whole(tmp_p
     with open(path, "a") as file:
         file.write(line[50:] + "\n")
     assert store.refresh() == 1
-    assert store.problems == ()
+    assert len(store.problems) == 0
 
 
 def test_foreign_damaged_and_duplicate_lines_are_listed_and_skipped(tmp_path: Path) -> None:

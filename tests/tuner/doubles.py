@@ -66,7 +66,8 @@ class FormulaPool(Pool):
         return len(self._waiting)
 
     def results(self, timeout_s: float) -> list[MeasureResult]:
-        if not self._waiting:
+        stopped = self.stop_after is not None and len(self.measured) > self.stop_after
+        if not self._waiting or (stopped and timeout_s <= 0):
             return []
         n = {"fifo": 0, "lifo": len(self._waiting) - 1}.get(
             self.order, int(self._rng.integers(len(self._waiting)))
