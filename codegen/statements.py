@@ -10,10 +10,10 @@ from tilewright.codegen.partition import threshold
 from tilewright.codegen.ranges import bounds, resolve
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.errors import BuildError
-from tilewright.schedule.lower import identity
 from tilewright.schedule.program import For, LoopKind, Stmt, Store
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Binary, Expr, Load, Var, walk
+from tilewright.tensor.te import identity
 
 __all__ = ["counted_loop", "emit_body", "emit_parts"]
 
@@ -321,14 +321,33 @@ def _horizontal(st: State, op: str, v: Value, dtype: DType) -> Value:
         start = constant(0.0 if op == "sum" else 1.0, dtype)
         return Value(fb.value(f"call reassoc {scalar} {name}({scalar} {start}, {ty} {v.name})"), 1)
     if dtype.is_float:
-        kind = "f" + op
-    elif op in ("max", "min"):
+        return _halved(st, op, v, dtype)
+    if op in ("max", "min"):
         kind = ("u" if dtype in (DType.UINT8, DType.BOOL) else "s") + op
     else:
         kind = "add" if op == "sum" else "mul"
     name = f"@llvm.vector.reduce.{kind}.{suffix}"
     fb.declare(f"declare {scalar} {name}({ty})")
     return Value(fb.value(f"call {scalar} {name}({ty} {v.name})"), 1)
+
+
+def _halved(st: State, op: str, v: Value, dtype: DType) -> Value:
+    """Lanes combined pairwise, halving the vector until one is left."""
+    fb = st.fb
+    while v.width > 1:
+        half = v.width // 2
+        ty = vector_type(dtype, v.width)
+        parts = []
+        for first in (0, half):
+            lanes = ", ".join(f"i32 {first + n}" for n in range(half))
+            part = fb.value(
+                f"shufflevector {ty} {v.name}, {ty} poison, <{half} x i32> <{lanes}>"
+                if half > 1
+                else f"extractelement {ty} {v.name}, i64 {first}"
+            )
+            parts.append(Value(part, half))
+        v = values.binary(st, op, parts[0], parts[1], dtype)
+    return v
 
 
 # -------------------------------------------------------------------- stores

@@ -197,13 +197,20 @@ def _sign(signed: str, dtype: DType) -> str:
 
 
 def _extreme(st: State, op: str, x: str, y: str, dtype: DType, width: int) -> str:
-    ty = vector_type(dtype, width)
-    if dtype.is_float:  # the form of vminps/vmaxps that keeps a NaN in the first operand
-        test = st.fb.value(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {y}, {x}")
-    else:
-        test = st.fb.value(f"icmp {_sign('slt' if op == 'min' else 'sgt', dtype)} {ty} {y}, {x}")
+    """The lesser or greater operand; NaN if one is, as NumPy has it."""
+    ty, fb = vector_type(dtype, width), st.fb
     bits = "i1" if width == 1 else f"<{width} x i1>"
-    return st.fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")
+    if not dtype.is_float:
+        test = fb.value(f"icmp {_sign('slt' if op == 'min' else 'sgt', dtype)} {ty} {y}, {x}")
+        return fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")
+    if not x.startswith("%"):  # a literal, which is never NaN
+        x, y = y, x
+    test = fb.value(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {y}, {x}")
+    out = fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")  # vminps, vmaxps: x if one is NaN
+    if not y.startswith("%"):
+        return out
+    test = fb.value(f"fcmp uno {ty} {y}, {y}")
+    return fb.value(f"select {bits} {test}, {ty} {y}, {ty} {out}")
 
 
 def _divide(

@@ -249,6 +249,7 @@ def _sincos(o: _Ops, x: str, cosine: bool) -> str:
         wide = _Ops(o.b, o.width, DType.FLOAT64)
         return wide.to(_sincos(wide, o.to(x, DType.FLOAT64), cosine), DType.FLOAT32)
     n = o.call("roundeven", o.op("fmul", x, o.c(2.0 / math.pi)))
+    n = o.op("fadd", n, o.c(0.0))  # never -0, so that the reduction keeps the sign of -0
     r = o.fma(n, o.c(-1.57079632679489655800e00), x)
     r = o.fma(n, o.c(-6.12323399573676603587e-17), r)
     z = o.op("fmul", r, r)
@@ -257,6 +258,7 @@ def _sincos(o: _Ops, x: str, cosine: bool) -> str:
         o.poly(z, tuple((-1.0) ** (k + 1) / math.factorial(2 * k + 3) for k in range(7))),
         r,
     )
+    sine = o.call("copysign", sine, r)
     cos = o.poly(z, tuple((-1.0) ** k / math.factorial(2 * k) for k in range(9)))
     large = o.cmp("uge", o.call("fabs", n), o.c(2.0**62))
     q = o.to_int(o.select(large, o.c(0.0), n))
@@ -287,15 +289,17 @@ def emit_pow(b: FunctionBuilder, x: str, y: str, width: int, dtype: DType) -> st
 
 
 def _pow(o: _Ops, x: str, y: str) -> str:
+    """As C's Annex F has it for zeros, infinities and negative bases."""
     size = o.call("fabs", x)
-    r = _exp(o, o.op("fmul", y, _log(o, size)))
+    log = _log(o, size)
+    unit = o.cmp("oeq", log, o.c(0.0))
+    r = _exp(o, o.select(unit, o.c(0.0), o.op("fmul", y, log)))  # 1 even to the power of infinity
     whole = o.cmp("oeq", o.call("floor", y), y)
     half = o.op("fmul", y, o.c(0.5))
     even = o.cmp("oeq", o.call("floor", half), half)
-    negative = o.cmp("olt", x, o.c(0.0))
     flipped = o.select(even, r, o.b.value(f"fneg {o.ty} {r}"))
-    signed = o.select(whole, flipped, o.c(math.nan))
+    ends = o.cmp("oeq", log, o.call("copysign", o.c(math.inf), log))  # of zero and infinity
+    signed = o.select(whole, flipped, o.select(ends, r, o.c(math.nan)))
+    negative = o.cmp("olt", o.call("copysign", o.c(1.0), x), o.c(0.0))
     r = o.select(negative, signed, r)
-    one = o.cmp("oeq", x, o.c(1.0))
-    zero = o.cmp("oeq", y, o.c(0.0))
-    return o.select(zero, o.c(1.0), o.select(one, o.c(1.0), r))
+    return o.select(o.cmp("oeq", y, o.c(0.0)), o.c(1.0), r)

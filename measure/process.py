@@ -99,7 +99,9 @@ def run_child(
 
 def _why(status: int) -> str:
     if os.WIFSIGNALED(status):
-        return f"signal {signal.Signals(os.WTERMSIG(status)).name}"
+        number = os.WTERMSIG(status)
+        known = {s.value: s.name for s in signal.Signals}
+        return f"signal {known.get(number, number)}"  # real-time signals have no name
     code = os.WEXITSTATUS(status)
     return "memory" if code == 97 else f"exit {code}"
 

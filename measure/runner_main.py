@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.codegen.kernel import KernelObject
+from tilewright.errors import TilewrightError
 from tilewright.measure.guarded import Guarded
 from tilewright.measure.inputs import make_inputs
 from tilewright.measure.outcome import Status
@@ -29,7 +30,7 @@ from tilewright.tensor.workload import Workload
 __all__ = ["main"]
 
 KEPT = 3  # workloads whose data stays in memory
-OVERRAN = "bytes beside the workspace were overwritten"
+OVERRAN = "bytes beside the workspace or a packed buffer were overwritten"
 
 
 class _Data:
@@ -74,20 +75,26 @@ def _measure(
     outputs = iter(data.outputs)
     arrays = [next(outputs if p.role is Role.OUTPUT else inputs).array for p in kernel.params]
     constants = [a for p, a in zip(kernel.params, arrays) if p.role is Role.CONST]
-    packed = loaded.prepack(constants)
+    scratch: list[Guarded] = []
+
+    def allocate(n_bytes: int) -> NDArray[np.uint8]:
+        scratch.append(Guarded((n_bytes,), np.dtype(np.uint8), shared=False))
+        scratch[-1].array[...] = 0xFF  # NaN in every type: scratch memory need not be zero
+        return scratch[-1].array
+
+    packed = loaded.prepack(constants, allocate)
+    workspace = allocate(kernel.workspace_bytes)
     args = pointer_array([a.ctypes.data for a in (*arrays, *packed)])
     runtime = loaded.pool.pointer
-    workspace = Guarded((kernel.workspace_bytes,), np.dtype(np.uint8), shared=False)
-    workspace.array[...] = 0xFF  # NaN in every type: scratch memory need not be zero
 
     def once(n: int) -> float:
-        return repeat(loaded.address, args, workspace.array.ctypes.data, runtime, n)
+        return repeat(loaded.address, args, workspace.ctypes.data, runtime, n)
 
     once(1)
     send(sock, ("step", "ran"))
     if not receive(sock):
         return
-    if not workspace.band_intact():
+    if not all(g.band_intact() for g in scratch):
         send(sock, ("step", "overran"))
         return
     samples, references = race(once, reference, request["best"], Protocol())
@@ -159,6 +166,11 @@ def main(fd: int, bound: bool) -> None:
             answer = {
                 "status": Status.RUN_CRASH,
                 "message": f"the runner has too little memory: {error}",
+            }
+        except TilewrightError as error:
+            answer = {
+                "status": Status.LOST,
+                "message": f"the workload cannot be checked here: {error}",
             }
         answer["usual_s"] = reference.seconds
         answer["run_s"] = time.perf_counter() - start

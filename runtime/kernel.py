@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,9 +49,13 @@ class LoadedKernel:
         self.pool = pool or ThreadPool(kernel.n_threads)
         self.workspace = aligned_bytes(kernel.workspace_bytes)
 
-    def prepack(self, constants: Sequence[NDArray[Any]]) -> list[NDArray[np.uint8]]:
+    def prepack(
+        self,
+        constants: Sequence[NDArray[Any]],
+        allocate: Callable[[int], NDArray[np.uint8]] = aligned_bytes,
+    ) -> list[NDArray[np.uint8]]:
         """Fill the packed buffers from the constant inputs (in order of the parameters)."""
-        packed = [aligned_bytes(p.n_bytes + 512) for p in self.kernel.packed]
+        packed = [allocate(p.n_bytes + 512) for p in self.kernel.packed]
         if self.prepack_address is None:
             return packed
         given = iter(constants)

@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from tilewright.schedule.program import Buffer, For, Program, Role, Stmt, Store
 from tilewright.tensor import expr as ex
-from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Const, Expr, Load, Read, Reduce, Var
-from tilewright.tensor.te import Compute, Tensor
+from tilewright.tensor.te import Compute, Tensor, identity
 from tilewright.tensor.workload import Workload
 
-__all__ = ["identity", "lower"]
-
-
-def identity(op: str, dtype: DType) -> Const:
-    """The neutral element of a reduction."""
-    if op in ("sum", "prod"):
-        value = 0 if op == "sum" else 1
-        return Const(float(value) if dtype.is_float else value, dtype)
-    low = op == "max"
-    if dtype.is_float:
-        return Const(float("-inf") if low else float("inf"), dtype)
-    if dtype is DType.BOOL:
-        return Const(not low, dtype)
-    bits, signed = dtype.n_bytes * 8, dtype is not DType.UINT8
-    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    return Const(least if low else most, dtype)
+__all__ = ["lower"]
 
 
 def lower(workload: Workload) -> Program:

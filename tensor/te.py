@@ -11,6 +11,7 @@ from tilewright.errors import TensorError
 from tilewright.tensor import expr as ex
 from tilewright.tensor.dtype import DType, as_dtype
 from tilewright.tensor.expr import (
+    Const,
     Expr,
     ExprLike,
     Read,
@@ -29,7 +30,7 @@ from tilewright.tensor.expr import (
 
 __all__ = [
     "Compute", "Placeholder", "ReduceAxis", "Tensor", "abs", "cast", "ceil", "compute", "cos", "equal", "erf",
-    "exp", "floor", "isnan", "log", "logical_and", "logical_not", "logical_or", "max", "maximum",
+    "exp", "floor", "identity", "isnan", "log", "logical_and", "logical_not", "logical_or", "max", "maximum",
     "min", "minimum", "not_equal", "placeholder", "power", "prod", "reduce_axis", "round", "rsqrt", "select",
     "sigmoid", "sin", "sqrt", "sum", "tanh",
 ]  # fmt: skip
@@ -249,6 +250,21 @@ def max(value: ExprLike, axis: ReduceAxis | Sequence[ReduceAxis]) -> Expr:
 def min(value: ExprLike, axis: ReduceAxis | Sequence[ReduceAxis]) -> Expr:
     """Minimum over the axes."""
     return _reduce("min", value, axis)
+
+
+def identity(op: str, dtype: DType) -> Const:
+    """The neutral element of a reduction ("sum", "prod", "max", "min")."""
+    if op in ("sum", "prod"):
+        value = 0 if op == "sum" else 1
+        return Const(float(value) if dtype.is_float else value, dtype)
+    low = op == "max"
+    if dtype.is_float:
+        return Const(float("-inf") if low else float("inf"), dtype)
+    if dtype is DType.BOOL:
+        return Const(not low, dtype)
+    bits, signed = dtype.n_bytes * 8, dtype is not DType.UINT8
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    return Const(least if low else most, dtype)
 
 
 def _define(op: str, doc: str) -> Callable[[ExprLike], Expr]:

@@ -25,8 +25,8 @@ class Event:
         Predicted seconds of the whole model: with the best schedules so far, with the default ones.
     failures : dict
         Number of trials by status, other than OK.
-    message : str
-        What is happening.
+    known, kernels : int
+        Kernels of which a time is known (the sums cover these), and all.
     """
 
     done: int
@@ -36,7 +36,8 @@ class Event:
     model_s: float
     default_s: float
     failures: dict[str, int] = field(default_factory=dict)
-    message: str = ""
+    known: int = 1
+    kernels: int = 1
 
 
 class ProgressSink(Protocol):
@@ -54,10 +55,11 @@ def describe(e: Event) -> str:
     rate = e.done / e.elapsed_s if e.elapsed_s > 0 else 0.0
     gain = f"{e.default_s / e.model_s:.2f}x" if e.model_s > 0 else "-"
     failed = ", ".join(f"{n} {k.lower()}" for k, n in sorted(Counter(e.failures).items())) or "none"
-    return (
-        f"{e.done}/{e.total} trials, {rate:.1f}/s, {e.left_s:.0f} s left, "
-        f"sum of kernels {e.model_s * 1e3:.3f} ms ({gain} over default), failures: {failed}"
-    )
+    if e.known < e.kernels:
+        state = f"first look at kernel {e.known} of {e.kernels}"
+    else:
+        state = f"sum of kernels {e.model_s * 1e3:.3f} ms ({gain} over default)"
+    return f"{e.done}/{e.total} trials, {rate:.1f}/s, {e.left_s:.0f} s left, {state}, failures: {failed}"
 
 
 class PlainProgress:
@@ -94,7 +96,7 @@ class RichProgress:
         self._bar.start()
 
     def update(self, event: Event) -> None:
-        text = event.message or describe(event)
+        text = describe(event)
         self._bar.update(self._task, completed=event.done, total=event.total, description=text)
 
     def close(self) -> None:

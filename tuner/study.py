@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-import platform
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.costmodel.model import CostModel
 from tilewright.costmodel.xgb import XGBRanker
-from tilewright.errors import MeasureError, ScheduleError
-from tilewright.measure.outcome import MeasureInput, MeasureResult, Status
+from tilewright.errors import MeasureError
+from tilewright.measure.outcome import MeasureResult, Status
 from tilewright.records.query import confirmed
-from tilewright.records.record import Provenance, Record, Stage
+from tilewright.records.record import Stage
 from tilewright.records.store import RecordStore
-from tilewright.schedule.space import Rows, Space
+from tilewright.schedule.space import Rows
 from tilewright.schedule.task import Task
 from tilewright.tuner.evolutionary import Evolutionary
 from tilewright.tuner.report import Event, ProgressSink
-from tilewright.tuner.scheduler import Progress, lower_bound, pick
-from tilewright.tuner.searcher import Searcher, Seen, distinct
+from tilewright.tuner.scheduler import pick
+from tilewright.tuner.searcher import Searcher, distinct
+from tilewright.tuner.state import Proposal, TaskState
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,45 +34,9 @@ __all__ = ["Study"]
 
 WARM_UP = 4  # trials of each task before the scheduler chooses
 FINALISTS = 3
+FINALS_BATCH = 16  # measured together, then the clock is read
 FINALS_SHARE = 0.1  # of a time budget, kept for the finals
 REFIT_SHARE = 0.2
-
-_TICKETS = itertools.count()  # of a whole process: a pool may outlive a study
-
-
-@dataclass
-class _TaskState:
-    """One task of a study."""
-
-    task: Task
-    weight: float
-    progress: Progress
-    rng: np.random.Generator
-    space: Space | None = None
-    seen: Seen | None = None
-    ids: list[str] = field(default_factory=list)
-    features: list[NDArray[np.float32]] = field(default_factory=list)
-    default_s: float = math.inf
-
-    def ready(self) -> tuple[Space, Seen]:
-        """The space, made when it is first needed."""
-        if self.space is None or self.seen is None:
-            self.space = Space(self.task)
-            self.seen = Seen(self.space)
-        return self.space, self.seen
-
-
-@dataclass(frozen=True)
-class _Proposal:
-    state: _TaskState
-    row: Rows
-    row_id: str
-    trial: int
-    ticket: int = field(default_factory=lambda: next(_TICKETS))
-
-
-def _rng(seed: int, task: Task, n_trials: int) -> np.random.Generator:
-    return np.random.default_rng([seed, int(task.workload.key[:8], 16), n_trials])
 
 
 class Study:
@@ -124,22 +85,14 @@ class Study:
         self.batch = batch
         self.name = name
         self.interrupted = False
-        self._states = [
-            _TaskState(
-                t,
-                w,
-                Progress(w, lower_bound(t)),
-                _rng(seed, t, 0),
-            )
-            for t, w in tasks
-        ]
+        self._states = [TaskState(t, w, seed) for t, w in tasks]
         self._statuses: Counter[str] = Counter()
         self._curve: list[tuple[int, float, float]] = []
         self._next_id = 0
         self._started = time.monotonic()
         self._n_done = 0
-        self._in_flight: dict[int, _Proposal] = {}
-        self._arrived: dict[int, tuple[_Proposal, MeasureResult]] = {}
+        self._in_flight: dict[int, Proposal] = {}
+        self._arrived: dict[int, tuple[Proposal, MeasureResult]] = {}
         self._unwritten: list[MeasureResult] = []
         self._resume()
 
@@ -154,29 +107,10 @@ class Study:
                 if r.stage is Stage.TRIAL:
                     self._n_done += 1
                     self._statuses[r.status] += 1
-                    state.progress.n_trials += 1
-                    self._absorb(state, r)
+                    state.recall(r)
             if known:
-                state.rng = _rng(self.seed, state.task, state.progress.n_trials)  # draw anew
-                state.progress.update(
-                    min((r.value for r in known if r.ok), default=math.inf), state.progress.n_trials
-                )
-
-    def _absorb(self, state: _TaskState, r: Record) -> None:
-        """Note the outcome of one trial."""
-        space, seen = state.ready()
-        state.ids.append(r.row_id)
-        if r.status == Status.LOST.name:  # says nothing of the candidate, which may be tried again
-            return
-        if r.default:
-            state.default_s = min(state.default_s, r.value)
-        row = np.array(r.row, dtype=np.int32)
-        fits = row.shape == (1 + space.n_columns,) and bool(space.valid(row.reshape(1, -1))[0])
-        if (
-            fits and space.row_ids(row)[0] == r.row_id
-        ):  # else the log is of an older space: no example for the model
-            seen.record(row, r.value)
-            state.features.append(space.features(row)[0])
+                state.draw_anew()
+                state.progress.update(state.best_s, state.progress.n_trials)
 
     # ------------------------------------------------------------------ run
 
@@ -198,7 +132,7 @@ class Study:
         if budget_s is not None:
             deadline = self._started + budget_s
             closing = self._started + budget_s * (1 - FINALS_SHARE)
-        waiting: list[list[_Proposal]] = []
+        waiting: list[list[Proposal]] = []
         total = trials
         start_done = self._n_done
         self.interrupted = False
@@ -211,7 +145,7 @@ class Study:
                     proposals = self._propose(min(self.batch, total - asked))
                     if proposals:
                         self._in_flight.update({p.ticket: p for p in proposals})
-                        self.pool.submit([self._input(p) for p in proposals])
+                        self.pool.submit([p.input() for p in proposals])
                         waiting.append(proposals)
                         if len(waiting) < 2:
                             continue
@@ -229,22 +163,18 @@ class Study:
                 progress.close()
         return self
 
-    def _input(self, p: _Proposal) -> MeasureInput:
-        space, _ = p.state.ready()
-        return MeasureInput(p.ticket, p.state.task, space.trace(p.row))
-
-    def _propose(self, n: int) -> list[_Proposal]:
-        """The next trials: a few of every task first, then of the task with the most to gain."""
-        out: list[_Proposal] = []
-        for state in self._states:
-            if len(out) >= n:
-                return out
-            space, seen = state.ready()
-            missing = WARM_UP - len(state.ids) if not state.progress.exhausted else 0
-            if seen.unknown(space.default_row())[0]:
-                missing = max(missing, 1)
-            if missing > 0:
-                out += self._rows_of(state, min(missing, n - len(out)))
+    def _propose(self, n: int) -> list[Proposal]:
+        """The next trials: every default first, a few more of every task, then where most is to be gained."""
+        out: list[Proposal] = []
+        for warm_up in (1, WARM_UP):
+            for state in self._states:
+                if len(out) >= n:
+                    return out
+                missing = warm_up - len(state.ids) if not state.progress.exhausted else 0
+                if state.seen.unknown(state.space.default_row())[0]:
+                    missing = max(missing, 1)
+                if missing > 0:
+                    out += self._rows_of(state, min(missing, n - len(out)))
         if out:
             return out
         for _ in range(len(self._states)):
@@ -259,50 +189,45 @@ class Study:
                 return out
         return []
 
-    def _rows_of(self, state: _TaskState, n: int) -> list[_Proposal]:
-        space, seen = state.ready()
-        default = space.default_row()
+    def _rows_of(self, state: TaskState, n: int) -> list[Proposal]:
+        seen, default = state.seen, state.space.default_row()
         rows = default[seen.unknown(default)]  # first of all, unless the log has it
         seen.add(rows)
         if len(rows) < n:
-            more = (
-                self._draft(state, n - len(rows))
-                if len(state.ids) < WARM_UP
-                else self._ask(state, n - len(rows))
-            )
-            rows = np.concatenate([rows, more])
+            ask = self._draft if len(state.ids) < WARM_UP else self._ask
+            rows = np.concatenate([rows, ask(state, n - len(rows))])
         seen.add(rows)
         if len(rows) < n:
             state.progress.exhausted = True
         out = []
-        for row, row_id in zip(rows, space.row_ids(rows)):
+        for row, row_id in zip(rows, state.space.row_ids(rows)):
             state.ids.append(row_id)
-            out.append(_Proposal(state, row, row_id, self._next_id))
+            out.append(Proposal(state, row, row_id, self._next_id))
             self._next_id += 1
         return out
 
-    def _draft(self, state: _TaskState, n: int) -> Rows:
+    def _draft(self, state: TaskState, n: int) -> Rows:
         """Before anything is measured the analytic model ranks (or the learned one, from other tasks)."""
-        space, seen = state.ready()
-        return self.search.ask(seen, n, lambda rows: -np.log(space.analytic(rows)), state.rng)
+        return self.search.ask(
+            state.seen, n, lambda rows: -np.log(state.space.analytic(rows)), state.rng
+        )
 
-    def _ask(self, state: _TaskState, n: int) -> Rows:
-        space, seen = state.ready()
+    def _ask(self, state: TaskState, n: int) -> Rows:
         self._refit()
         if self.model.n_fitted_ == 0:
             return self._draft(state, n)
         return self.search.ask(
-            seen, n, lambda rows: self.model.predict(space.features(rows)), state.rng
+            state.seen, n, lambda rows: self.model.predict(state.space.features(rows)), state.rng
         )
 
     def _refit(self) -> None:
-        states = [s for s in self._states if math.isfinite(self._best(s))]
+        states = [s for s in self._states if s.features and math.isfinite(min(s.seen.values))]
         n = sum(len(s.features) for s in states)
         if n < 8 or n < self.model.n_fitted_ * (1 + REFIT_SHARE):
             return
         x, y, groups = [], [], []
         for k, s in enumerate(states):
-            values = np.array(s.ready()[1].values)
+            values = np.array(s.seen.values)
             x.append(np.stack(s.features))
             y.append(values.min() / values)
             groups.append(np.full(len(values), k))
@@ -312,7 +237,7 @@ class Study:
 
     def _collect(
         self,
-        proposals: list[_Proposal],
+        proposals: list[Proposal],
         total: int,
         start_done: int,
         deadline: float,
@@ -329,7 +254,8 @@ class Study:
                 )
         self._learn([self._arrived.pop(p.ticket) for p in proposals])
         now = time.monotonic()
-        self._curve.append((self._n_done, now - self._started, self.model_seconds()))
+        if all(math.isfinite(s.best_s) for s in self._states):
+            self._curve.append((self._n_done, now - self._started, self.model_seconds()))
         if progress is not None:
             progress.update(self._event(total, start_done, deadline))
 
@@ -352,86 +278,59 @@ class Study:
         self._in_flight.clear()
         self._learn([self._arrived.pop(ticket) for ticket in sorted(self._arrived)])
 
-    def _learn(self, outcomes: list[tuple[_Proposal, MeasureResult]]) -> None:
+    def _learn(self, outcomes: list[tuple[Proposal, MeasureResult]]) -> None:
         """Tell the searcher and the scheduler, in order of proposal."""
         for p, r in outcomes:
             if r.status is Status.LOST:  # says nothing of the candidate
                 continue
-            space, seen = p.state.ready()
-            seen.record(p.row, r.value)
-            p.state.features.append(space.features(p.row)[0])
-            if not p.row.any():
-                p.state.default_s = min(p.state.default_s, r.value)
+            p.state.learn(p.row, r.value)
         for state in {id(p.state): p.state for p, _ in outcomes}.values():
-            state.progress.update(self._best(state), len(state.ids))
+            state.progress.update(state.best_s, len(state.ids))
 
-    def _write(self, p: _Proposal, r: MeasureResult, stage: Stage) -> None:
+    def _write(self, p: Proposal, r: MeasureResult, stage: Stage) -> None:
         if stage is Stage.TRIAL:
             self._n_done += 1
             self._statuses[r.status.name] += 1
-        self.store.append(self._record(p, r, stage))
-
-    def _record(self, p: _Proposal, r: MeasureResult, stage: Stage) -> Record:
-        import json
-
-        import llvmlite.binding as llvm
-
-        import tilewright
-
-        space, _ = p.state.ready()
-        workload, target = p.state.task.workload, p.state.task.target
-        try:
-            text = json.dumps(space.trace(p.row).to_json(), sort_keys=True, separators=(",", ":"))
-        except ScheduleError:
-            text = "null"
-        return Record(
-            workload=workload.key, anchor=workload.anchor_key, name=workload.name, target=target.fingerprint,
-            row_id=p.row_id, status=r.status.name, value=r.value if r.status is Status.OK else math.inf, trace_text=text,
-            sketch=int(p.row[0]), row=tuple(int(v) for v in p.row), knobs=tuple(sorted(space.knobs(p.row).items())),
-            seconds=r.seconds, reference_seconds=r.reference_seconds, message=r.message, build_s=r.build_s, run_s=r.run_s,
-            trial=p.trial, default=not p.row.any(), stage=stage,
-            provenance=Provenance(
-                platform.node(), time.time(), self.seed, tilewright.__version__,
-                ".".join(map(str, llvm.llvm_version_info)), self.name,
-            ),
-        )  # fmt: skip
+        self.store.append(p.record(r, stage, self.seed, self.name))
 
     def _finals(self, deadline: float) -> None:
         """Measure the leaders of every task and its default once more, side by side.
 
         The fastest of many is partly luck, and what is tuned must not be slower than the default.
         """
-        for state in self._states:
-            if state.space is None or state.seen is None or time.monotonic() > deadline:
-                continue
-            leaders = state.seen.best(FINALISTS)
-            if math.isfinite(state.default_s):
-                leaders = distinct(np.concatenate([leaders, state.space.default_row()]))
-            ids = state.space.row_ids(leaders)
-            key, target = state.task.workload.key, state.task.target.fingerprint
-            if len(leaders) < 2 or confirmed(
-                self.store.of_task(key, target), key, target
-            ).issuperset(ids):
-                continue
-            proposals = [
-                _Proposal(state, row, i, self._next_id + k)
-                for k, (row, i) in enumerate(zip(leaders, ids))
-            ]
-            self._next_id += len(leaders)
-            results = self.pool.measure([self._input(p) for p in proposals])
-            for p, r in zip(proposals, results):
+        waiting = [p for state in self._states for p in self._finalists(state)]
+        while waiting and time.monotonic() < deadline:
+            some = waiting[:FINALS_BATCH]
+            del waiting[:FINALS_BATCH]
+            for p, r in zip(some, self.pool.measure([p.input() for p in some])):
                 self._write(p, r, Stage.FINAL)
+
+    def _finalists(self, state: TaskState) -> list[Proposal]:
+        """The leaders and the default of a task, unless the log has them side by side already."""
+        if not math.isfinite(state.best_s):
+            return []
+        rows = state.seen.best(FINALISTS)
+        if math.isfinite(state.default_s):
+            rows = distinct(np.concatenate([rows, state.space.default_row()]))
+        ids = state.space.row_ids(rows)
+        key, target = state.task.workload.key, state.task.target.fingerprint
+        known = confirmed(self.store.of_task(key, target), key, target)
+        if len(rows) < 2 or known.issuperset(ids):
+            return []
+        self._next_id += len(rows)
+        first = self._next_id - len(rows)
+        return [Proposal(state, row, i, first + k) for k, (row, i) in enumerate(zip(rows, ids))]
 
     # -------------------------------------------------------------- reports
 
-    def _best(self, state: _TaskState) -> float:
-        return min(state.seen.values, default=math.inf) if state.seen is not None else math.inf
-
     def model_seconds(self, default: bool = False) -> float:
-        """Seconds of all kernels of one run, with the best or the default schedules found so far."""
+        """Seconds of all kernels of one run, with the best or the default schedules found so far.
+
+        Kernels of which nothing is known yet are left out.
+        """
         total = 0.0
         for s in self._states:
-            value = s.default_s if default else min(self._best(s), s.default_s)
+            value = s.default_s if default else s.best_s
             total += s.weight * value if math.isfinite(value) else 0.0
         return total
 
@@ -449,6 +348,8 @@ class Study:
             self.model_seconds(),
             self.model_seconds(default=True),
             failures,
+            sum(math.isfinite(s.best_s) for s in self._states),
+            len(self._states),
         )
 
     def table(self) -> pd.DataFrame:
@@ -457,7 +358,7 @@ class Study:
 
         rows = []
         for s in self._states:
-            best = min(self._best(s), s.default_s)
+            best = s.best_s
             rows.append(
                 {
                     "task": s.task.name, "weight": s.weight, "trials": len(s.ids), "default_us": s.default_s * 1e6,
@@ -468,7 +369,10 @@ class Study:
         return pd.DataFrame(rows)
 
     def curve_info(self) -> pd.DataFrame:
-        """Best-so-far of this run: columns trial, seconds (since its start), model_s."""
+        """Best-so-far of this run: columns trial, seconds (since its start), model_s.
+
+        It begins when something is known of every kernel.
+        """
         import pandas as pd
 
         return pd.DataFrame(self._curve, columns=["trial", "seconds", "model_s"])

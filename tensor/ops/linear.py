@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.errors import TensorError
 from tilewright.tensor import te
-from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.expr import Const, Expr, ExprLike
 from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.elementwise import broadcast_shape
 from tilewright.tensor.te import Compute, Tensor
@@ -56,7 +56,7 @@ def matmul(
 
 
 def padded(
-    x: Tensor, before: Sequence[int], after: Sequence[int], value: float, name: str
+    x: Tensor, before: Sequence[int], after: Sequence[int], value: ExprLike, name: str
 ) -> Tensor:
     """The tensor with its trailing dimensions padded by a constant; itself if there is nothing to pad."""
     if not any(before) and not any(after):

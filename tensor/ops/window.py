@@ -54,7 +54,8 @@ def pool(
         sizes.append(size)
         extra.append(max(a, (size - 1) * s + k - n - b))
     before = [b for b, _ in padding]
-    source = padded(x, before, extra, float("-inf") if kind == "max" else 0.0, f"{name}.pad")
+    fill = te.identity("max" if kind == "max" else "sum", x.dtype)
+    source = padded(x, before, extra, fill, f"{name}.pad")
     letters = "dhw"[-len(kernel) :]
     window = [te.reduce_axis(k, f"k{c}") for k, c in zip(kernel, letters)]
     names = ["n", "c", *(f"o{c}" for c in letters)]

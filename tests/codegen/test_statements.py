@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from tilewright.schedule.program import For, LoopKind, map_stmts
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import Workload, te
 from tilewright.tensor.evaluate import evaluate
-from tilewright.tensor.expr import Var
+from tilewright.tensor.expr import Expr, Var
 
 HOST = Target.host(3)
 DATA = {name: workloads.arrays(w) for name, w in WORKLOADS.items()}
@@ -135,3 +137,40 @@ def test_a_vectorized_loop_around_a_loop_is_refused() -> None:
     with pytest.raises(BuildError) as error:
         build_program(s.program.with_body(body), HOST)
     assert str(error.value) == "vectorized loop i: a loop is inside; vectorize the innermost one"
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+@pytest.mark.parametrize("n", [1, 7, 16, 33])
+@pytest.mark.parametrize("vectorized", [False, True])
+def test_extremes_keep_a_nan_wherever_it_is(op: str, n: int, vectorized: bool) -> None:
+    x = te.placeholder((n, n), name="x")
+    k = te.reduce_axis(n, "k")
+    reduce = te.max if op == "max" else te.min
+    s = Schedule(Workload.of(te.compute((n,), lambda i: reduce(x[i, k], k), name="y")))
+    if vectorized:
+        s.decompose_reduction("y", "k")
+        s.vectorize("k")
+    data = -np.ones((n, n), np.float32)
+    data[np.arange(n), np.arange(n)[::-1]] = np.nan  # each row has one, each at another place
+    data[0] = 2.0
+    found = harness.run(build_program(s.program, HOST)[0], [data])[0]
+    np.testing.assert_array_equal(found, (np.max if op == "max" else np.min)(data, axis=1))
+
+
+@pytest.mark.parametrize(("ours", "numpys"), [(te.maximum, np.maximum), (te.minimum, np.minimum)])
+def test_a_maximum_of_two_values_is_nan_if_one_is(
+    ours: Callable[..., Expr], numpys: Callable[..., Any]
+) -> None:
+    values = np.array([np.nan, 1.0, -1.0, np.inf, -np.inf], np.float32)
+    p, q = np.repeat(values, 5), np.tile(values, 5)
+    a, b = te.placeholder(p.shape, name="a"), te.placeholder(q.shape, name="b")
+    cases = [
+        (te.compute(p.shape, lambda i: ours(a[i], b[i]), name="y"), [p, q], numpys(p, q)),
+        (te.compute(p.shape, lambda i: ours(a[i], 0.0), name="y"), [p], numpys(p, 0.0)),
+        (te.compute(p.shape, lambda i: ours(0.0, a[i]), name="y"), [p], numpys(0.0, p)),
+    ]
+    for y, arrays, expected in cases:
+        w = Workload.of(y)
+        np.testing.assert_array_equal(evaluate(w, arrays)[0], expected)
+        kernel, _ = build_program(Schedule(w).program, HOST)
+        np.testing.assert_array_equal(harness.run(kernel, arrays)[0], expected)

@@ -147,7 +147,7 @@ def test_infinities_zeros_and_not_a_number_are_numpys(op: str, dtype: DType) -> 
         expected = CASES[op][0](x.astype(np.float64)).astype(dtype.numpy)
     found = math_kernel.build(op, 4, dtype)(x)
     np.testing.assert_allclose(found, expected, rtol=3e-7 if dtype is DType.FLOAT32 else 1e-14)
-    if op in ("tanh", "erf"):
+    if op in ("tanh", "erf", "sin"):
         np.testing.assert_array_equal(np.signbit(found[3:5]), [False, True])
 
 
@@ -202,3 +202,17 @@ def test_functions_call_no_library() -> None:
 def test_what_has_no_version_is_refused(op: str, dtype: DType, message: str) -> None:
     with pytest.raises(BuildError, match=message):
         math_kernel.module_text(op, 4, dtype)
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.FLOAT64])
+def test_pow_of_zeros_infinities_and_negative_bases_is_numpys(dtype: DType) -> None:
+    bases = [0.0, 0.5, 1.0, 2.0, np.inf, np.nan]
+    powers = [0.0, 0.5, 1.0, 2.0, 3.0, 1.5, 1e30, np.inf, np.nan]
+    pairs = [(s * x, t * y) for x in bases for y in powers for s in (1, -1) for t in (1, -1)]
+    x, y = np.array(pairs, dtype.numpy).T.copy()
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    found = math_kernel.build("pow", 4, dtype)(x, y)
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype is DType.FLOAT32 else 1e-14)
+    known = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(expected[known]))

@@ -37,6 +37,10 @@ def one(
     return build.single(op, inputs, constants, **kw), inputs
 
 
+def scalar(value: float) -> NDArray[np.float32]:
+    return np.array(value, np.float32)
+
+
 x4 = f(1, 6, 9, 11)
 CASES: dict[str, Case] = {
     **{op: one(op, {"a": f(2, 3, 7), "b": f(3, 1)}) for op in ("Add", "Sub", "Mul", "Div", "Min", "Max")},
@@ -45,12 +49,12 @@ CASES: dict[str, Case] = {
         for op in ("Exp", "Erf", "Tanh", "Sigmoid", "Sin", "Cos", "Neg", "Abs", "Floor", "Ceil", "Round", "Relu", "Softplus", "HardSwish", "LeakyRelu", "Elu", "HardSigmoid", "IsNaN", "Identity")
     },
     **{op: one(op, {"a": np.abs(f(4, 9)) + 0.1}) for op in ("Sqrt", "Log", "Reciprocal")},
-    "Pow square": one("Pow", {"a": f(3, 5)}, {"p": np.float32(2.0)}),
+    "Pow square": one("Pow", {"a": f(3, 5)}, {"p": scalar(2.0)}),
     "Pow general": one("Pow", {"a": np.abs(f(3, 5)), "b": f(3, 5)}),
     "PRelu": one("PRelu", {"a": f(2, 3, 4)}, {"s": f(3, 1)}),
     "Gelu": one("Gelu", {"a": f(5, 7)}, opset=20),
     "Gelu tanh": one("Gelu", {"a": f(5, 7)}, opset=20, approximate="tanh"),
-    "Clip inputs": one("Clip", {"a": f(3, 8)}, {"low": np.float32(-0.5), "high": np.float32(0.4)}),
+    "Clip inputs": one("Clip", {"a": f(3, 8)}, {"low": scalar(-0.5), "high": scalar(0.4)}),
     "Clip attributes": one("Clip", {"a": f(3, 8)}, opset=7, min=-0.5, max=0.25),
     "Where": one("Where", {"c": f(3, 4) > 0, "a": f(3, 4), "b": f(4)}),
     "Equal": one("Equal", {"a": i(1, 2, 3), "b": i(1, 5, 3)}),
@@ -99,7 +103,7 @@ CASES: dict[str, Case] = {
     "Gather axis": one("Gather", {"a": f(6, 5), "n": i(1, 4)}, axis=1),
     "Expand": one("Expand", {"a": f(3, 1)}, {"s": i(2, 3, 4)}),
     "Tile": one("Tile", {"a": f(2, 3)}, {"t": i(2, 3)}),
-    "Pad": one("Pad", {"a": f(3, 4)}, {"p": i(0, 1, 2, 1), "v": np.float32(1.5)}),
+    "Pad": one("Pad", {"a": f(3, 4)}, {"p": i(0, 1, 2, 1), "v": scalar(1.5)}),
     "Pad reflect": one("Pad", {"a": f(3, 4)}, {"p": i(1, 1, 1, 2)}, mode="reflect"),
     "Pad edge": one("Pad", {"a": f(3, 4)}, {"p": i(1, 0, 0, 2)}, mode="edge"),
 }  # fmt: skip

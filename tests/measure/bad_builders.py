@@ -15,7 +15,7 @@ from tilewright.codegen.target import Target
 from tilewright.errors import BuildError, ScheduleError
 from tilewright.schedule.program import Role
 from tilewright.schedule.trace import Trace
-from tilewright.tensor import Workload
+from tilewright.tensor import Workload, as_dtype
 
 __all__ = ["build"]
 
@@ -64,6 +64,17 @@ KERNELS = {
     "nan": _HEAD + _OUT + _DOUBLE.format(factor="0x7FF8000000000000"),
     "scratch": _HEAD
     + "  %z = getelementptr i8, ptr %workspace, i64 40\n  store volatile i8 1, ptr %z\n"
+    + _OUT
+    + _DOUBLE.format(factor="2.0"),
+    "packed": """define void @tw_prepack(ptr %args, ptr %workspace, ptr %runtime) nounwind {
+  %slot = getelementptr ptr, ptr %args, i64 2
+  %packed = load ptr, ptr %slot
+  %z = getelementptr i8, ptr %packed, i64 552
+  store volatile i8 1, ptr %z
+  ret void
+}
+"""
+    + _HEAD
     + _OUT
     + _DOUBLE.format(factor="2.0"),
     "unwritten": _HEAD  # right if scratch memory happens to be zero
@@ -123,4 +134,7 @@ def build(workload: Workload, trace: Trace, target: Target) -> KernelObject:
     code, _ = compile_text(KERNELS[fault], target)
     inputs = [Param(p.name, p.shape, p.dtype, Role.INPUT) for p in workload.inputs]
     outputs = [Param(o.name, o.shape, o.dtype, Role.OUTPUT) for o in workload.outputs]
-    return KernelObject(code, "tw_kernel", (*inputs, *outputs), (), 40, target.n_threads)
+    packed = (
+        (Param("packed", (10,), as_dtype("float32"), Role.PACKED),) if fault == "packed" else ()
+    )
+    return KernelObject(code, "tw_kernel", (*inputs, *outputs), packed, 40, target.n_threads)

@@ -34,7 +34,8 @@ FAULTS: dict[str, tuple[Status, str]] = {
     "nothing": (Status.WRONG, "33 of 33 elements are off"),
     "wrong": (Status.WRONG, "elements are off by more than"),
     "nan": (Status.WRONG, "33 of 33 elements are off"),
-    "scratch": (Status.WRONG, "bytes beside the workspace were overwritten"),
+    "scratch": (Status.WRONG, "bytes beside the workspace or a packed buffer were overwritten"),
+    "packed": (Status.WRONG, "bytes beside the workspace or a packed buffer were overwritten"),
     "unwritten": (Status.WRONG, "33 of 33 elements are off"),
     "later": (Status.WRONG, "after repeated runs: "),
     "input": (Status.RUN_CRASH, "signal SIGSEGV"),
@@ -69,6 +70,12 @@ def is_measured(r: MeasureResult) -> bool:
 
 class PoolContract:
     """What every pool does with good and bad candidates."""
+
+    def test_a_workload_without_a_right_result_says_so(self, pool: Pool) -> None:
+        y = te.compute((33,), lambda i: A[i + 1], name="C")  # reads past the end
+        task = Task(Workload.of(y), TASK.target)
+        found = pool.measure([MeasureInput(0, task, Trace(()))])[0]
+        assert found.status is Status.LOST and "cannot be checked here" in found.message
 
     def test_each_fault_has_its_outcome_and_the_next_candidate_is_measured(
         self, pool: Pool

@@ -95,6 +95,10 @@ ENDINGS: dict[str, tuple[Work, Ending]] = {
     "a signal": (die(signal.SIGSEGV), Ending(None, "signal SIGSEGV", "")),
     "an abort": (quiet(lambda _: os.abort()), Ending(None, "signal SIGABRT", "")),
     "kill -9": (die(signal.SIGKILL), Ending(None, "signal SIGKILL", "")),
+    "a signal without a name": (
+        die(signal.SIGRTMIN + 3),
+        Ending(None, f"signal {signal.SIGRTMIN + 3}", ""),
+    ),
 }
 
 

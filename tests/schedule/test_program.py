@@ -11,7 +11,7 @@ from tests.schedule import workloads
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.interpret import interpret
-from tilewright.schedule.lower import identity, lower
+from tilewright.schedule.lower import lower
 from tilewright.schedule.program import For, Program, Role, Store, map_stmts, walk_stmts
 from tilewright.tensor import Workload, ops, te
 from tilewright.tensor.dtype import DType
@@ -82,7 +82,7 @@ def test_statements_are_walked_parents_first_and_rebuilt_bottom_up() -> None:
 def test_identities_leave_every_value_alone(op: str, dtype: DType) -> None:
     if dtype is DType.BOOL and op in ("sum", "prod"):
         return
-    neutral = dtype.numpy.type(identity(op, dtype).value)
+    neutral = dtype.numpy.type(te.identity(op, dtype).value)
     f = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}[op]
     for value in (0, 1, 100):
         x = dtype.numpy.type(value)

@@ -101,13 +101,12 @@ def test_a_lost_trial_is_no_lesson_and_may_be_tried_again(tmp_path: Path) -> Non
     assert lessons and all((y > 0).all() for y in lessons)
     again = study(tmp_path / "log", FormulaPool(), model=Listening())
     for state in again._states:
-        _, seen = state.ready()
         lost = [
             r
             for r in trials(again.store)
             if r.workload == state.task.workload.key and r.status == "LOST"
         ]
-        assert lost and seen.unknown(np.array([r.row for r in lost], dtype=np.int32)).all()
+        assert lost and state.seen.unknown(np.array([r.row for r in lost], dtype=np.int32)).all()
 
 
 def test_a_task_that_always_fails_does_not_eat_the_trials_of_the_others(tmp_path: Path) -> None:

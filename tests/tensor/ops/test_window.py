@@ -98,3 +98,14 @@ def test_malformed_pools_are_refused(case: str) -> None:
     build, message = REFUSED[case]
     with pytest.raises(TensorError, match=message):
         build()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
+def test_a_padded_maximum_of_integers_never_takes_the_padding(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.full((1, 1, 3, 3), info.min, dtype)
+    x[0, 0, 2, 2] = info.max
+    out = ops.pool(tensors(x)[0], "max", kernel=[2, 2], stride=[2, 2], padding=[(1, 0), (1, 0)])
+    found = run(out, x)
+    assert found.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(found[0, 0], [[info.min, info.min], [info.min, info.max]])
