@@ -6,6 +6,7 @@ import os
 import selectors
 from typing import Any
 
+from tilewright.codegen.target import Target
 from tilewright.measure.helper import Helper
 from tilewright.measure.pool import QueuedPool, Slot
 from tilewright.measure.wire import DEFAULT_BUILDER
@@ -49,6 +50,9 @@ class LocalPool(QueuedPool):
             Slot("run", Helper("run")),
             *(Slot("build", Helper("build")) for _ in range(count)),
         ]
+
+    def alone(self, target: Target) -> bool:
+        return target.n_threads >= len(os.sched_getaffinity(0))
 
     def _send(self, slot: Slot, request: dict[str, Any]) -> None:
         slot.worker.send(request)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tilewright.codegen.kernel import KernelObject
+from tilewright.codegen.target import Target
 from tilewright.errors import MeasureError
 from tilewright.measure.outcome import MeasureInput, MeasureResult, Status
 from tilewright.measure.wire import DEFAULT_BUILDER
@@ -34,6 +35,13 @@ class Pool(ABC):
     @abstractmethod
     def pending(self) -> int:
         """Candidates submitted whose results have not been handed out."""
+
+    def alone(self, target: Target) -> bool:
+        """Whether timing kernels of a target takes all cores of the caller's machine.
+
+        The caller then should compute nothing while candidates are pending.
+        """
+        return False
 
     @abstractmethod
     def close(self) -> None:

@@ -71,6 +71,8 @@ def _measure(
 ) -> None:
     """In the child: run once, let the parent check, time, let it check again."""
     loaded = LoadedKernel(kernel)
+    runtime = loaded.pool.pointer
+    loaded.pool.bind_caller()
     inputs = iter(data.inputs)
     outputs = iter(data.outputs)
     arrays = [next(outputs if p.role is Role.OUTPUT else inputs).array for p in kernel.params]
@@ -85,7 +87,6 @@ def _measure(
     packed = loaded.prepack(constants, allocate)
     workspace = allocate(kernel.workspace_bytes)
     args = pointer_array([a.ctypes.data for a in (*arrays, *packed)])
-    runtime = loaded.pool.pointer
 
     def once(n: int) -> float:
         return repeat(loaded.address, args, workspace.ctypes.data, runtime, n)

@@ -62,7 +62,8 @@ class Study:
     Notes
     -----
     The same seed gives the same proposals in whatever order measurements return: a batch is
-    proposed from the results of all batches but the last one, which is being measured meanwhile.
+    proposed from the results of all batches but the last one, which is being measured meanwhile
+    (of all batches, where timing needs every core of this machine: `Pool.alone`).
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class Study:
             deadline = self._started + budget_s
             closing = self._started + budget_s * (1 - FINALS_SHARE)
         waiting: list[list[Proposal]] = []
+        depth = 1 if any(self.pool.alone(s.task.target) for s in self._states) else 2
         total = trials
         start_done = self._n_done
         self.interrupted = False
@@ -147,7 +149,7 @@ class Study:
                         self._in_flight.update({p.ticket: p for p in proposals})
                         self.pool.submit([p.input() for p in proposals])
                         waiting.append(proposals)
-                        if len(waiting) < 2:
+                        if len(waiting) < depth:
                             continue
                 if not waiting:
                     break

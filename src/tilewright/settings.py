@@ -6,6 +6,7 @@ variable               meaning
 ``TILEWRIGHT_DEBUG``   0 (default): results only; 1 progress and tracebacks; 2 candidates;
                        3 traces; 4 programs; 5 LLVM and assembly
 ``TILEWRIGHT_THREADS`` threads of a kernel, instead of all the cores this process may use
+``TILEWRIGHT_PIN``     1 (default): each thread of a pool is bound to a core; 0: it is not
 =====================  =======================================================================
 """
 
@@ -29,10 +30,13 @@ class Settings:
         0 to 5; each level also shows what the ones below it show.
     n_threads : int
         Threads that a kernel uses unless it is told otherwise.
+    pin : bool
+        Whether a thread pool binds its threads to cores.
     """
 
     debug: int
     n_threads: int
+    pin: bool
 
 
 def available_cores() -> int:
@@ -54,6 +58,7 @@ def settings() -> Settings:
     return Settings(
         debug=_integer("TILEWRIGHT_DEBUG", 0, 0, 5),
         n_threads=_integer("TILEWRIGHT_THREADS", available_cores(), 1, 1024),
+        pin=bool(_integer("TILEWRIGHT_PIN", 1, 0, 1)),
     )
 
 

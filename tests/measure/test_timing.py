@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from typing import cast
 
@@ -55,7 +56,7 @@ def test_a_steady_machine_needs_the_fewest_samples() -> None:
 
 def test_a_noisy_machine_gets_more_samples_but_not_for_ever() -> None:
     machine = Machine(1e-3)
-    noise = iter([1.0, 1.5, 0.8, 1.3, 1.0, 1.6, 0.9, 1.2, 1.1, 1.0, 1.4])
+    noise = itertools.cycle([1.0, 1.5, 0.8, 1.3, 1.0, 1.6, 0.9, 1.2, 1.1, 1.0, 1.4])
     machine.once = lambda n: 1e-3 * next(noise)  # type: ignore[method-assign]
     machine.race()
     assert machine.n_samples == Protocol().most
@@ -87,13 +88,30 @@ def test_a_slow_machine_alone_is_no_reason_to_give_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernel_s", "n"), [(1.0, 1), (2e-3, 1), (1e-4, 10), (1e-6, 1000), (0.0, 10_000)]
+    ("kernel_s", "n", "warm"),
+    [(1.0, 1, 0), (2e-3, 1, 0), (1e-4, 10, 2), (1e-6, 1000, 200), (0.0, 10_000, 10_000)],
 )
-def test_short_kernels_are_repeated_to_fill_a_sample(kernel_s: float, n: int) -> None:
+def test_short_kernels_are_repeated_to_fill_a_sample(kernel_s: float, n: int, warm: int) -> None:
     machine = Machine(kernel_s or 1e-12)
     machine.race()
-    assert machine.calls[0] == 1  # the warm-up
-    assert all(abs(called - n) <= 1 for called in machine.calls[1:])
+    assert machine.calls[0] == 1
+    each = 2 if warm else 1
+    sampled = machine.calls[len(machine.calls) - each * machine.n_samples :]
+    assert all(abs(called - n) <= 1 for called in sampled[each - 1 :: each])
+    assert not warm or all(abs(called - warm) <= 1 for called in sampled[::2])
+
+
+def test_a_slow_first_call_does_not_set_the_number_of_repeats() -> None:
+    machine = Machine(1e-6)
+    cold = iter([8e-4, 5e-5])  # threads start, caches fill
+
+    def once(n: int) -> float:
+        machine.calls.append(n)
+        return next(cold, 1e-6)
+
+    machine.once = once  # type: ignore[method-assign]
+    machine.race()
+    assert abs(machine.calls[-1] - 1000) <= 1
 
 
 def test_one_sample_is_enough_when_the_protocol_says_so() -> None:

@@ -213,3 +213,40 @@ def test_an_architecture_without_a_pool_is_refused(monkeypatch: pytest.MonkeyPat
 def test_a_pool_needs_a_thread() -> None:
     with pytest.raises(TilewrightError, match=r"ThreadPool\(0\): needs 1 thread or more"):
         ThreadPool(0)
+
+
+def _cores_of_threads() -> list[set[int]]:
+    return [os.sched_getaffinity(int(name)) for name in os.listdir("/proc/self/task")]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+@pytest.mark.parametrize("pin", ["0", "1"])
+def test_threads_are_bound_to_cores_of_their_own_unless_told_otherwise(
+    pin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWRIGHT_PIN", pin)
+    cores = os.sched_getaffinity(0)
+    before = _cores_of_threads().count(cores)
+    pool = ThreadPool(len(cores))
+    assert pool.pointer
+    bound = [c for c in _cores_of_threads() if len(c) == 1]
+    if pin == "1":
+        assert len(bound) >= len(cores) - 1 and _cores_of_threads().count(cores) == before
+    else:
+        assert _cores_of_threads().count(cores) == before + len(cores) - 1
+    assert os.sched_getaffinity(0) == cores  # the caller stays free
+    pool.bind_caller()
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    assert (len(mine) == 1 and mine not in bound) if pin == "1" else mine == cores
+    pool.close()
+
+
+def test_a_pool_of_more_threads_than_cores_leaves_them_free(visit: Linked) -> None:
+    pool = ThreadPool(len(os.sched_getaffinity(0)) + 1)
+    before = _cores_of_threads().count(os.sched_getaffinity(0))
+    counts, _ = run(pool, visit, 64)
+    assert (counts == 1).all()
+    after = _cores_of_threads().count(os.sched_getaffinity(0))
+    assert after == before + pool.n_threads - 1
+    pool.close()
