@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["RayPool"]
 
 GRACE_S = 30.0
 START_S = 120.0
+PROBE_S = 10.0
 
 
 class _Worker:
@@ -114,6 +116,7 @@ class RayPool(QueuedPool):
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             if address:
+                _probe(address)
                 ray.init(address=address, **quiet)
                 return
             self._folder = tempfile.mkdtemp(prefix="tw", dir="/tmp")  # socket paths must be short
@@ -126,7 +129,7 @@ class RayPool(QueuedPool):
                 _temp_dir=self._folder,
                 **quiet,
             )
-        except (ConnectionError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError) as error:
             self.close()
             raise MeasureError(
                 f"RayPool: cannot reach Ray at {address or 'this machine'}: {error}"
@@ -188,3 +191,10 @@ class RayPool(QueuedPool):
             self._ray.shutdown()
             shutil.rmtree(self._folder, ignore_errors=True)  # Ray leaves its logs there
             self._folder = None
+
+
+def _probe(address: str) -> None:
+    """Raise OSError if nothing listens at HOST:PORT: Ray itself tries for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S).close()

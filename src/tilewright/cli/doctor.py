@@ -35,7 +35,7 @@ def doctor(threads: int | None) -> None:
     out = console()
     out.print(_target(target))
     out.print(_speed(target))
-    out.print(_packages())
+    out.print(_packages(target.cpu))
 
 
 def _two_columns(title: str) -> Table:
@@ -77,7 +77,7 @@ def _speed(target: Target) -> Table:
     return table
 
 
-def _packages() -> Table:
+def _packages(cpu: str) -> Table:
     table = _two_columns("software")
     add_row(table, "python", f"{platform.python_version()} on {platform.platform()}")
     for name in ("tilewright", *NEEDED):
@@ -85,9 +85,8 @@ def _packages() -> Table:
     for name, use in OPTIONAL.items():
         add_row(table, name, _version(name) or f"not installed; for {use}")
     add_row(table, "pool local", "available (default)")
-    add_row(
-        table, "pool ray", f"available (ray {_version('ray')})" if _version("ray") else "needs ray"
-    )
+    ray = _version("ray")
+    add_row(table, "pool ray", f"available; runners hold measure:{cpu}" if ray else "needs ray")
     return table
 
 
