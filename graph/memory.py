@@ -29,11 +29,11 @@ class MemoryPlan:
 def plan_memory(fused: FusedGraph) -> MemoryPlan:
     """Place values greedily, largest first, where no value alive at the same time lies.
 
-    Graph inputs are alive from the start, outputs to the end.
+    Graph inputs are alive all the time, so that a call can be repeated on them; outputs to the end.
     """
     last = len(fused.groups)
     born: dict[str, int] = {i.name: -1 for i in fused.graph.inputs}
-    dies: dict[str, int] = {i.name: -1 for i in fused.graph.inputs}
+    dies: dict[str, int] = {i.name: last for i in fused.graph.inputs}
     for step, group in enumerate(fused.groups):
         for name in group.inputs:
             root = fused.root(name)

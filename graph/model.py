@@ -142,6 +142,19 @@ class CompiledModel:
             self._execute()
             return {v.name: self._views[v.name].copy() for v in self.plan.outputs}
 
+    @property
+    def buffers(self) -> dict[str, NDArray[Any]]:
+        """The model's own memory of its inputs and outputs by name, for calls without copies.
+
+        Write the inputs, `execute`, read the outputs; inputs keep what was written.
+        """
+        return dict(self._views)
+
+    def execute(self) -> None:
+        """Run once on what the `buffers` hold."""
+        with self._pool.lock:
+            self._execute()
+
     def _execute(self) -> None:
         if not self.plan.calls:  # a model of views alone
             return

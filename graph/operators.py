@@ -297,6 +297,34 @@ def _conv(call: Call) -> Compute:
     return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
 
 
+@_register("ConvTranspose", "anchor")
+def _conv_transpose(call: Call) -> Compute:
+    x, w = call.tensor(0), call.tensor(1)
+    dims = len(w.shape) - 2
+    strides, pads, dilations = _spatial(call, w.shape[2:])
+    more = [int(v) for v in call.attribute("output_padding", (0,) * dims)]
+    wanted, mode = call.attribute("output_shape"), call.attribute("auto_pad", "NOTSET")
+    if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
+        # the padding follows from the size; an odd rest goes to the end, with SAME_LOWER to the start
+        sizes = [int(v) for v in wanted or (n * s for n, s in zip(x.shape[2:], strides))]
+        pads = []
+        for n, k, s, d, p, size in zip(
+            x.shape[2:], w.shape[2:], strides, dilations, more, sizes[-dims:]
+        ):
+            total = max(0, (n - 1) * s + p + (k - 1) * d + 1 - size)
+            half = total // 2
+            pads.append((half, total - half) if mode != "SAME_LOWER" else (total - half, half))
+    biased = call.has(2)
+    y = ops.conv_transpose(
+        x, w, stride=strides, padding=pads, output_padding=more, dilation=dilations,
+        groups=int(call.attribute("group", 1)), name=f"{call.name}.acc" if biased else call.name,
+    )  # fmt: skip
+    if not biased:
+        return y
+    bias = call.tensor(2)
+    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+
+
 @_register("MatMul", "anchor")
 def _matmul(call: Call) -> Compute:
     return ops.matmul(call.tensor(0), call.tensor(1), name=call.name)
@@ -387,6 +415,14 @@ def _layer_norm(call: Call) -> Compute:
     return ops.layer_norm(
         call.tensor(0), call.tensor(1) if call.has(1) else None, call.tensor(2) if call.has(2) else None,
         axis=int(call.attribute("axis", -1)), eps=float(call.attribute("epsilon", 1e-5)), name=call.name,
+    )  # fmt: skip
+
+
+@_register("RMSNormalization", "rows")
+def _rms_norm(call: Call) -> Compute:
+    return ops.rms_norm(
+        call.tensor(0), call.tensor(1), axis=int(call.attribute("axis", -1)),
+        eps=float(call.attribute("epsilon", 1e-5)), name=call.name,
     )  # fmt: skip
 
 

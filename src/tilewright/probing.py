@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-__all__ = ["Probe", "probe"]
+__all__ = ["Probe", "copy_gbs", "peak_gflops", "probe"]
 
 CHAINS = 12
 """Independent multiply-adds: at least latency times ports (4 x 2), at most the 16 vector registers of AVX2 less three."""
@@ -39,19 +40,31 @@ class Probe:
 
 def probe(vector_bits: int, n_threads: int = 1) -> Probe:
     """Run both measurements on the given number of threads at once (about a second)."""
+    return Probe(peak_gflops(vector_bits, n_threads), copy_gbs(n_threads), n_threads)
+
+
+def peak_gflops(
+    vector_bits: int, n_threads: int = 1, *, iterations: int = ITERATIONS, repeats: int = REPEATS
+) -> float:
+    """float32 multiply-adds a second in registers, on that many threads at once."""
     lanes = vector_bits // 32
-    engine, kernel = _fma_kernel(lanes)
-    flops = 2 * CHAINS * lanes * ITERATIONS * n_threads
+    _, kernel = _fma_kernel(lanes)
+    flops = 2 * CHAINS * lanes * iterations * n_threads
     with ThreadPoolExecutor(n_threads) as threads:
-        peak = flops / _fastest(threads, n_threads, lambda _: kernel(ITERATIONS)) / 1e9
-        copy = 2 * COPY_BYTES / _fastest(threads, n_threads, _copier(n_threads)) / 1e9
-    del engine
-    return Probe(peak, copy, n_threads)
+        return flops / _fastest(threads, n_threads, lambda _: kernel(iterations), repeats) / 1e9
 
 
-def _fastest(threads: ThreadPoolExecutor, n_threads: int, f: Callable[[int], object]) -> float:
+def copy_gbs(n_threads: int = 1, *, repeats: int = REPEATS) -> float:
+    """Bytes read plus bytes written a second by a NumPy copy, on that many threads at once."""
+    with ThreadPoolExecutor(n_threads) as threads:
+        return 2 * COPY_BYTES / _fastest(threads, n_threads, _copier(n_threads), repeats) / 1e9
+
+
+def _fastest(
+    threads: ThreadPoolExecutor, n_threads: int, f: Callable[[int], object], repeats: int
+) -> float:
     best = float("inf")
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         list(threads.map(f, range(n_threads)))
         best = min(best, time.perf_counter() - start)
@@ -67,6 +80,7 @@ def _copier(n_threads: int) -> Callable[[int], object]:
     return lambda n: np.copyto(sink[bounds[n] : bounds[n + 1]], source[bounds[n] : bounds[n + 1]])
 
 
+@functools.cache
 def _fma_kernel(lanes: int) -> tuple[object, Callable[[int], float]]:
     """An engine that owns the code, and a function that runs that many rounds of `CHAINS` multiply-adds."""
     import llvmlite.binding as llvm

@@ -11,7 +11,7 @@ from tilewright.tensor.ops.axes import axis_index
 from tilewright.tensor.ops.elementwise import elementwise
 from tilewright.tensor.te import Compute, Tensor
 
-__all__ = ["layer_norm", "log_softmax", "mean", "reduce", "softmax"]
+__all__ = ["layer_norm", "log_softmax", "mean", "reduce", "rms_norm", "softmax"]
 
 _REDUCE = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}
 
@@ -112,3 +112,17 @@ def layer_norm(
         return out
 
     return elementwise(name, body, *operands)
+
+
+def rms_norm(
+    x: Tensor, scale: Tensor | None, *, axis: int = -1, eps: float = 1e-5, name: str = "Y"
+) -> Compute:
+    """Divide by the root of the mean square over the axes from `axis` on, then scale."""
+    rank = len(x.shape)
+    axes = list(range(axis_index(f"rms_norm({list(x.shape)})", axis, rank), rank))
+    square = elementwise(f"{name}.sq", lambda v: v * v, x)
+    power = mean(square, axes, name=f"{name}.ms")
+    operands = [x, power, *([scale] if scale is not None else [])]
+    return elementwise(
+        name, lambda v, m, *g: v * te.rsqrt(m + eps) * g[0] if g else v * te.rsqrt(m + eps), *operands
+    )  # fmt: skip
