@@ -6,7 +6,9 @@ tiles) are taken at their full-tile value; what the tails waste is counted separ
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tilewright.schedule.bounds import interval, least, loop_ranges, upper_bounds, var_free
 from tilewright.schedule.loops import reduction_loops
@@ -191,19 +193,39 @@ def _operations(store: Store) -> tuple[int, int]:
     return flops, special
 
 
+Ranges: TypeAlias = "tuple[tuple[Var, Expr], ...]"
+
+
+def _relevant(index: Expr, ranges: Ranges) -> Ranges:
+    """The loops that decide an index, themselves or by the extents of others."""
+    used = {n for n in walk(index) if isinstance(n, Var)}
+    kept: list[tuple[Var, Expr]] = []
+    for var, extent in reversed(ranges):
+        if var in used:
+            kept.append((var, extent))
+            used.update(n for n in walk(extent) if isinstance(n, Var))
+    return tuple(reversed(kept))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _touched(index: Expr, ranges: Ranges) -> Expr | None:
+    """How many values an index takes while loops run, or None; the sketches of a space ask the same."""
+    span = interval(index, ranges)
+    if span is None:
+        return None
+    return span.extent if var_free(span.extent) else full_extent(span.extent)
+
+
 def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr]:
     """Bytes and cache lines that an access touches while the given loops run."""
-    ranges = [(f.var, f.extent) for f in inner]
+    ranges = tuple((f.var, f.extent) for f in inner)
     n_bytes = access.buffer.dtype.n_bytes
     sizes: list[Expr] = []
     for index, dim in zip(access.indices, access.buffer.shape):
-        span = interval(index, ranges)
-        if span is None:
+        extent = _touched(index, _relevant(index, ranges))
+        if extent is None:
             sizes.append(dim)
             continue
-        extent = span.extent
-        if not var_free(extent):
-            extent = full_extent(extent)
         sizes.append(extent if isinstance(dim, Const) and extent == dim else minimum(extent, dim))
     if not sizes:
         return Const(n_bytes), ONE
