@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import click
-
-import tilewright as tw
 from benchmarks.peers import installed
 from benchmarks.suite import Spec, model, suite
 from benchmarks.worker import RECORDS, record_files
+
+import tilewright as tw
 from tilewright.probing import copy_gbs, peak_gflops
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,7 +36,14 @@ class Contestant:
     def __init__(self, name: str, n_threads: int, records: Path | None) -> None:
         self.name, self.n_threads = name, n_threads
         module = "benchmarks.worker" if name == "tilewright" else "benchmarks.peers"
-        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        env = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "OMP_PLACES": "cores",
+            "OMP_PROC_BIND": "close",
+        }
+        for library in ("OMP", "OPENBLAS", "MKL"):  # read when it is loaded
+            env[f"{library}_NUM_THREADS"] = str(n_threads)
         if records is not None:
             env["TILEWRIGHT_BENCH_RECORDS"] = str(records)
         self._process = subprocess.Popen(
@@ -141,9 +148,21 @@ def line(row: dict[str, Any], metric: str) -> str:
 @click.option("--ops", default=".", metavar="REGEX", help="Operators by name.")
 @click.option("--threads", default="1,2", show_default=True)
 @click.option("--peers", help="By commas; all that are installed by default.")
-@click.option("--shapes", type=click.Path(exists=True, dir_okay=False), help="JSON list of further specifications, tuned with --trials.")
-@click.option("--trials", type=click.IntRange(1), help="Tune first: so many trials of each kernel, those in the log included.")
-@click.option("--records", type=click.Path(dir_okay=False, path_type=Path), help="The log to replay and to add to.")
+@click.option(
+    "--shapes",
+    type=click.Path(exists=True, dir_okay=False),
+    help="JSON list of further specifications, tuned with --trials.",
+)
+@click.option(
+    "--trials",
+    type=click.IntRange(1),
+    help="Tune first: so many trials of each kernel, those in the log included.",
+)
+@click.option(
+    "--records",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The log to replay and to add to.",
+)
 @click.option("--rounds", default=3, show_default=True, type=click.IntRange(1))
 @click.option("--seconds", default=0.15, show_default=True, help="Of a burst.")
 @click.option("--json", "out", type=click.Path(dir_okay=False), help="Write the rows here.")
@@ -183,7 +202,9 @@ def main(
         ]
         if ratios:
             mean = math.exp(statistics.fmean(math.log(v) for v in ratios))
-            click.echo(f"\n{n} thread(s): geometric mean {mean:.2f}, least {min(ratios):.2f}, {len(ratios)} operators\n")
+            click.echo(
+                f"\n{n} thread(s): geometric mean {mean:.2f}, least {min(ratios):.2f}, {len(ratios)} operators\n"
+            )
 
 
 if __name__ == "__main__":

@@ -1,27 +1,17 @@
 """The peers in processes of their own: ``python -m benchmarks.peers NAME THREADS``; the protocol is `worker`'s.
 
 NumPy (OpenBLAS), ONNX Runtime, PyTorch (oneDNN, MKL) and OpenVINO, each as its users call it: inputs bound
-once, weights known ahead, no conversion in the timed call.
+once, weights known ahead, no conversion in the timed call. `ops` sets the libraries' thread counts in the environment.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-N_THREADS = sys.argv[2] if __name__ == "__main__" else "1"
-if __name__ == "__main__":  # before any of them is imported
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = N_THREADS
-    if N_THREADS != "1":  # left alone, libgomp may put both threads on one core
-        os.environ.setdefault("OMP_PROC_BIND", "close")
-        os.environ.setdefault("OMP_PLACES", "cores")
-
 import numpy as np
-
 from benchmarks.suite import Spec, inputs, model
 from benchmarks.worker import serve
 
@@ -38,7 +28,8 @@ def _numpy(spec: Spec, n_threads: int) -> Call:
         out = np.empty((*values["a"].shape[:-1], values["b"].shape[-1]), np.float32)
         return lambda: np.matmul(values["a"], values["b"], out=out)
     x = values.get("x")
-    assert x is not None, f"NumPy has no fast form of {kind}"
+    if x is None or kind not in ("softmax", "sum", "transpose"):
+        raise ValueError(f"NumPy has no fast form of {spec['name']}")
     if kind == "softmax":
 
         def softmax() -> Any:
@@ -49,15 +40,13 @@ def _numpy(spec: Spec, n_threads: int) -> Call:
         return softmax
     if kind == "sum":
         return lambda: x.sum(axis=spec["axis"])
-    if kind == "transpose":
-        turned = np.empty(x.shape[::-1], np.float32)
+    turned = np.empty(x.shape[::-1], np.float32)
 
-        def transpose() -> Any:
-            turned[...] = x.T
-            return turned
+    def transpose() -> Any:
+        turned[...] = x.T
+        return turned
 
-        return transpose
-    raise ValueError(f"NumPy has no fast form of {kind}")
+    return transpose
 
 
 def _onnxruntime(spec: Spec, n_threads: int) -> Call:
@@ -132,10 +121,11 @@ def _openvino(spec: Spec, n_threads: int) -> Call:
     }  # fmt: skip
     compiled = core.compile_model(core.read_model(model(spec).SerializeToString()), "CPU", settings)
     request = compiled.create_infer_request()
-    for name, array in inputs(spec)[0].items():
+    arrays = inputs(spec)[0]
+    for name, array in arrays.items():
         request.set_tensor(name, openvino.Tensor(array, shared_memory=True))
 
-    def call() -> Any:
+    def call(_alive: object = arrays) -> Any:
         request.infer()
         return request.get_output_tensor(0).data
 

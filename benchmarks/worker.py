@@ -22,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from benchmarks.suite import Spec, inputs, model
+from numpy.typing import NDArray
 
 RECORDS = Path(__file__).parent / "records"
 
@@ -101,7 +100,12 @@ def serve(prepare: Callable[[dict[str, Any]], tuple[Callable[[], Any], Spec | No
             try:
                 call, spec, note = prepare(request)
                 result = call()
-                answer = {"ok": True, "prep_s": time.perf_counter() - start, "note": note, "err": 0.0}
+                answer = {
+                    "ok": True,
+                    "prep_s": time.perf_counter() - start,
+                    "note": note,
+                    "err": 0.0,
+                }
                 if spec is not None and result is not None:
                     answer["err"] = difference(spec, np.asarray(result))
             except Exception as error:  # a peer may fail in any way; the driver shows it

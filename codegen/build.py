@@ -27,7 +27,8 @@ def build_program(program: Program, target: Target) -> tuple[KernelObject, Build
         If it cannot be turned into machine code.
     """
     start = time.perf_counter()
-    emitted = emit_module(program, target.vector_bits, target.n_threads)
+    features = frozenset(target.features.split(","))
+    emitted = emit_module(program, target.vector_bits, target.n_threads, features)
     text = emitted.module.text()
     spent = time.perf_counter() - start
     code, (parse, passes, codegen) = compile_text(text, target)

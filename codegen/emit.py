@@ -34,12 +34,14 @@ KERNEL, PREPACK = "tw_kernel", "tw_prepack"
 class Emitted:
     """The text of a module and what its caller must provide."""
 
-    def __init__(self, program: Program, vector_bits: int, n_threads: int) -> None:
+    def __init__(
+        self, program: Program, vector_bits: int, n_threads: int, features: frozenset[str]
+    ) -> None:
         self.program = explicit(program)
         self.layout = lay_out(self.program, vector_bits)
         self.vector_bits = vector_bits
         self.n_threads = n_threads
-        self.module = Module()
+        self.module = Module(features)
         self._n = 0
 
     @property
@@ -199,9 +201,11 @@ def explicit(program: Program) -> Program:
     return program
 
 
-def emit_module(program: Program, vector_bits: int, n_threads: int) -> Emitted:
-    """Write a concrete program as LLVM assembly."""
-    out = Emitted(program, vector_bits, n_threads)
+def emit_module(
+    program: Program, vector_bits: int, n_threads: int, features: frozenset[str] = frozenset()
+) -> Emitted:
+    """Write a concrete program as LLVM assembly, with instructions of the target's `features` where they help."""
+    out = Emitted(program, vector_bits, n_threads, features)
     packed = {b.name for b in out.program.buffers if b.role is Role.PACKED}
 
     def packs(nest: Stmt) -> bool:

@@ -43,9 +43,10 @@ def constant(value: float | int | bool, dtype: DType) -> str:
 
 
 class Module:
-    """Declarations and finished functions."""
+    """Declarations and finished functions; `features` are the target's, such as ``+avx512f``."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: frozenset[str] = frozenset()) -> None:
+        self.features = features
         self.declarations: dict[str, None] = {}
         self.functions: list[str] = []
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from tilewright.codegen import values
 from tilewright.codegen.irbuilder import llvm_type, vector_type
 from tilewright.codegen.state import Lanes, State, Value
+from tilewright.codegen.transposed import block_axis, transpose
 from tilewright.tensor.dtype import DType
-from tilewright.tensor.expr import Expr, Load
+from tilewright.tensor.expr import Expr, Load, Var
 
 __all__ = ["address", "lane_stride", "load", "store"]
 
@@ -103,6 +105,9 @@ def load(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Value:
         return _load_each(st, e, lanes, mask)
     if stride == 1:
         return _load_row(st, e, lanes, mask)
+    axis = block_axis(st, e, lanes) if mask is None else None
+    if axis is not None:
+        return _load_block(st, e, lanes, axis)
     if 1 < stride <= MAX_STRIDE and mask is None and e.dtype is not DType.BOOL:
         return _load_strided(st, e, lanes, stride)
     return _load_each(st, e, lanes, mask)
@@ -190,13 +195,34 @@ def _load_strided(st: State, e: Load, lanes: Lanes, stride: int) -> Value:
     return Value(result, width)
 
 
+def _load_block(st: State, e: Load, lanes: Lanes, axis: Var) -> Value:
+    """One column of a square block; all are made when the first is asked for."""
+    now, width = st.names[axis], lanes.width
+    assert isinstance(now, int)
+    first = now // width * width
+    with _bound(st, axis, first), _bound(st, lanes.var, lanes.base):
+        key = ("block", e.buffer, address(st, e.buffer, e.indices), width)
+    known = st.recall((*key, now - first))
+    if known is None:
+        rows = []
+        ty = f"<{width} x {llvm_type(e.dtype)}>"
+        for n in range(width):
+            with _bound(st, axis, first), _bound(st, lanes.var, lanes.base + n):
+                pointer = address(st, e.buffer, e.indices)
+            rows.append(st.fb.value(f"load {ty}, ptr {pointer}, align {e.dtype.n_bytes}"))
+        for n, column in enumerate(transpose(st, rows, e.dtype)):
+            st.remember((*key, n), column)
+        known = st.recall((*key, now - first))
+        assert known is not None
+    return Value(known, width)
+
+
 def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
     """One lane after another."""
     ty = llvm_type(e.dtype)
     result = "poison"
     for n in range(lanes.count):
-        one = replace(lanes, base=lanes.base + n, width=1, count=1)
-        with _constant_lane(st, one):
+        with _bound(st, lanes.var, lanes.base + n):
             bit = mask
             if mask is not None and mask.width > 1:
                 bit = Value(
@@ -211,23 +237,20 @@ def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
     return Value(result, lanes.width)
 
 
-class _constant_lane:
-    """Bind the lane variable to a number for a while."""
-
-    def __init__(self, st: State, lanes: Lanes) -> None:
-        self.st, self.lanes = st, lanes
-
-    def __enter__(self) -> None:
-        self.old = (self.st.names.get(self.lanes.var), self.st.ranges.get(self.lanes.var))
-        self.st.define(self.lanes.var, self.lanes.base, self.lanes.base, self.lanes.base)
-
-    def __exit__(self, *_: object) -> None:
-        name, span = self.old
+@contextmanager
+def _bound(st: State, var: Var, number: int) -> Iterator[None]:
+    """Bind a variable to a number for a while."""
+    old = st.names.get(var), st.ranges.get(var)
+    st.define(var, number, number, number)
+    try:
+        yield
+    finally:
+        name, span = old
         if name is None or span is None:
-            self.st.names.pop(self.lanes.var)
-            self.st.ranges.pop(self.lanes.var)
+            st.names.pop(var)
+            st.ranges.pop(var)
         else:
-            self.st.names[self.lanes.var], self.st.ranges[self.lanes.var] = name, span
+            st.names[var], st.ranges[var] = name, span
 
 
 def store(
@@ -261,11 +284,10 @@ def store(
         return
     ty = vector_type(dtype, width)
     for n in range(lanes.count):
-        one = replace(lanes, base=lanes.base + n, width=1, count=1)
         element = value.name
         if value.width > 1:
             element = st.fb.value(f"extractelement {ty} {value.name}, i64 {n}")
-        with _constant_lane(st, one):
+        with _bound(st, lanes.var, lanes.base + n):
             pointer = address(st, buffer, indices, None)
         _store_scalar(st, pointer, element, dtype)
 

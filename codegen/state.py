@@ -52,6 +52,7 @@ class State:
     names: dict[Var, str | int] = field(default_factory=dict)
     ranges: Ranges = field(default_factory=dict)
     order: dict[Var, int] = field(default_factory=dict)
+    unrolled: dict[Var, int] = field(default_factory=dict)  # trips of the unrolled loops around
     accumulators: dict[str, list[Value]] = field(default_factory=dict)
     _memo: list[dict[object, str]] = field(default_factory=lambda: [{}])
     _linear: dict[tuple[str, tuple[Expr, ...]], Linear] = field(default_factory=dict)

@@ -47,9 +47,11 @@ def _loop(st: State, s: For) -> None:
         _dynamic_loop(st, s)
         return
     if s.kind is LoopKind.UNROLLED and trips <= MAX_UNROLL:
+        st.unrolled[s.var] = trips
         for n in range(trips):
             st.define(s.var, n, n, n)
             emit_body(st, s.body)
+        del st.unrolled[s.var]
         return
     start = 0
     while start < trips:
@@ -321,7 +323,7 @@ def _horizontal(st: State, op: str, v: Value, dtype: DType) -> Value:
         start = constant(0.0 if op == "sum" else 1.0, dtype)
         return Value(fb.value(f"call reassoc {scalar} {name}({scalar} {start}, {ty} {v.name})"), 1)
     if dtype.is_float:
-        return _halved(st, op, v, dtype)
+        return _extreme_lane(st, op, v, dtype)
     if op in ("max", "min"):
         kind = ("u" if dtype in (DType.UINT8, DType.BOOL) else "s") + op
     else:
@@ -331,23 +333,30 @@ def _horizontal(st: State, op: str, v: Value, dtype: DType) -> Value:
     return Value(fb.value(f"call {scalar} {name}({ty} {v.name})"), 1)
 
 
-def _halved(st: State, op: str, v: Value, dtype: DType) -> Value:
-    """Lanes combined pairwise, halving the vector until one is left."""
-    fb = st.fb
+def _extreme_lane(st: State, op: str, v: Value, dtype: DType) -> Value:
+    """The least or greatest lane, halving the vector; NaN if any lane is, which one test at the end finds."""
+    fb, whole = st.fb, v
     while v.width > 1:
         half = v.width // 2
         ty = vector_type(dtype, v.width)
         parts = []
         for first in (0, half):
             lanes = ", ".join(f"i32 {first + n}" for n in range(half))
-            part = fb.value(
-                f"shufflevector {ty} {v.name}, {ty} poison, <{half} x i32> <{lanes}>"
-                if half > 1
-                else f"extractelement {ty} {v.name}, i64 {first}"
+            parts.append(
+                fb.value(
+                    f"shufflevector {ty} {v.name}, {ty} poison, <{half} x i32> <{lanes}>"
+                    if half > 1
+                    else f"extractelement {ty} {v.name}, i64 {first}"
+                )
             )
-            parts.append(Value(part, half))
-        v = values.binary(st, op, parts[0], parts[1], dtype)
-    return v
+        v = Value(values.plain_extreme(st, op, parts[0], parts[1], dtype, half), half)
+    ty, scalar = vector_type(dtype, whole.width), llvm_type(dtype)
+    lost = fb.value(f"fcmp uno {ty} {whole.name}, {whole.name}")
+    name = f"@llvm.vector.reduce.or.v{whole.width}i1"
+    fb.declare(f"declare i1 {name}(<{whole.width} x i1>)")
+    some = fb.value(f"call i1 {name}(<{whole.width} x i1> {lost})")
+    nan = constant(float("nan"), dtype)
+    return Value(fb.value(f"select i1 {some}, {scalar} {nan}, {scalar} {v.name}"), 1)
 
 
 # -------------------------------------------------------------------- stores

@@ -23,7 +23,7 @@ from tilewright.tensor.expr import (
     walk,
 )
 
-__all__ = ["binary", "broadcast", "emit", "index", "mentions"]
+__all__ = ["binary", "broadcast", "emit", "index", "mentions", "plain_extreme"]
 
 _FLOAT = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
 _COMPARE = {"lt": ("olt", "slt"), "le": ("ole", "sle"), "eq": ("oeq", "eq"), "ne": ("une", "ne")}
@@ -205,12 +205,19 @@ def _extreme(st: State, op: str, x: str, y: str, dtype: DType, width: int) -> st
         return fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")
     if not x.startswith("%"):  # a literal, which is never NaN
         x, y = y, x
-    test = fb.value(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {y}, {x}")
-    out = fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")  # vminps, vmaxps: x if one is NaN
+    out = plain_extreme(st, op, x, y, dtype, width)
     if not y.startswith("%"):
         return out
     test = fb.value(f"fcmp uno {ty} {y}, {y}")
     return fb.value(f"select {bits} {test}, {ty} {y}, {ty} {out}")
+
+
+def plain_extreme(st: State, op: str, x: str, y: str, dtype: DType, width: int) -> str:
+    """The lesser or greater of two floats, x if one is NaN: one instruction (vminps, vmaxps)."""
+    ty = vector_type(dtype, width)
+    bits = "i1" if width == 1 else f"<{width} x i1>"
+    test = st.fb.value(f"fcmp {'olt' if op == 'min' else 'ogt'} {ty} {y}, {x}")
+    return st.fb.value(f"select {bits} {test}, {ty} {y}, {ty} {x}")
 
 
 def _divide(

@@ -1,13 +1,13 @@
 """Vectorised elementary functions as straight-line LLVM IR.
 
 Errors (float32, against float64 over dense sweeps, checked by tests): exp 1 ulp, log 1, tanh 3,
-sigmoid 3, erf 1.5, rsqrt 1.5; sin and cos 1 for arguments up to 1e5; pow 1.5. In float64: exp, log,
+sigmoid 3, erf 6, rsqrt 1.5; sin and cos 1 for arguments up to 1e5; pow 1.5. In float64: exp, log,
 tanh, sigmoid, erf and pow within 1e-14 relative (pow: times the size of ``y*log(x)``).
 
 References: argument reduction after Cody & Waite (1980), rounding by adding 1.5*2^23; exp by a fit
 on the reduced interval (Taylor in float64), sin/cos by Taylor; log by the series of atanh; tanh near
-zero by Lambert's continued fraction; erf by least-squares fits, erf(x) = x + x*P(x^2) below 0.92 and
-1 - exp(x*Q(x)) above; in float64 by its series below 1 and 1 - exp(-x^2)*R((x - 2.5)/(x + 2.5)) above.
+zero by Lambert's continued fraction; erf by a rational fit; in float64 by its series below 1 and
+1 - exp(-x^2)*R((x - 2.5)/(x + 2.5)) above.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from tilewright.tensor.dtype import DType
 
 __all__ = ["emit_pow", "emit_unary"]
 
-_ERF_SMALL = (0.1283791657466447, -0.3761263047154581, 0.1128366337726153, -0.02685806391762353,
-              0.005198346937431774, -0.0008116759437774194, 8.27355411580375e-05)  # fmt: skip
-_ERF_LARGE = (-1.1284640147723617, -0.6361024037242661, -0.10415032024292328, 0.021223245012020647,
-              -0.0017730244554442851, -0.000527872191527279, 0.00022158560915112697, -3.4881578837358104e-05,
-              2.1764560262673018e-06)  # fmt: skip
+# erf(x) = x * P(x^2) / Q(x^2) for |x| <= 3.9, relative error 2e-8; iteratively reweighted least squares
+_ERF_CLAMP = 3.9
+_ERF_TOP = (1.1283791476361618, 0.1896661364025315, 0.05266799452708733, 0.0037383174938972977,
+            0.00028506175236196106, 2.0664811212039105e-06)  # fmt: skip
+_ERF_BOTTOM = (1.0, 0.5014200186670458, 0.11381867639264667, 0.014914219387045532, 0.0011573696171181165,
+               3.827007884975095e-05)  # fmt: skip
 # exp(r) for |r| <= log(2)/2, relative error 3e-9; least squares
 _EXP = (1.0, 1.0, 0.49999993431891715, 0.1666652039676696, 0.041668390831150495, 0.008368745320397521, 0.001381453790346921)  # fmt: skip
 # exp(x^2)*erfc(x) for 1 <= x <= 6 in (x - 2.5)/(x + 2.5), relative error 5e-15; least squares
@@ -76,6 +77,26 @@ class _Ops:
         for value in coefficients[-2::-1]:
             out = self.fma(out, x, self.c(value))
         return out
+
+    @property
+    def scales(self) -> bool:
+        """Whether the target has an instruction for x * 2**n (AVX-512's scalef), with gradual underflow."""
+        bits, features = self.width * self.dtype.n_bytes * 8, self.b.module.features
+        return "+avx512f" in features and (
+            bits == 512 or (bits in (128, 256) and "+avx512vl" in features)
+        )
+
+    def scale(self, x: str, n: str) -> str:
+        """x * 2**n for an integral n."""
+        bits = self.width * self.dtype.n_bytes * 8
+        name = f"@llvm.x86.avx512.mask.scalef.p{'d' if self.dtype is DType.FLOAT64 else 's'}.{bits}"
+        mask = "i16" if self.width == 16 else "i8"
+        more = ", i32" if bits == 512 else ""
+        self.b.declare(f"declare {self.ty} {name}({self.ty}, {self.ty}, {self.ty}, {mask}{more})")
+        rounding = ", i32 4" if bits == 512 else ""  # the current mode
+        return self.b.value(
+            f"call {self.ty} {name}({self.ty} {x}, {self.ty} {n}, {self.ty} zeroinitializer, {mask} -1{rounding})"
+        )
 
     def cmp(self, test: str, x: str, y: str) -> str:
         return self.b.value(f"fcmp {test} {self.ty} {x}, {y}")
@@ -132,8 +153,8 @@ def emit_unary(b: FunctionBuilder, op: str, x: str, width: int, dtype: DType) ->
     raise BuildError(f"{op}({dtype}): there is no vectorised version")
 
 
-def _reduced_exp(o: _Ops, x: str, bias: int) -> tuple[str, str]:
-    """``exp(x)`` as ``p * 2**n``; the second value's bits end in ``n + bias``.
+def _reduced_exp(o: _Ops, x: str, bias: int) -> tuple[str, str, str]:
+    """``exp(x)`` as ``p * 2**n``: p, a value whose bits end in ``n + bias``, and that as a number.
 
     Adding 1.5*2^23 (1.5*2^52) rounds to an integer and leaves it in the low bits.
     """
@@ -145,7 +166,7 @@ def _reduced_exp(o: _Ops, x: str, bias: int) -> tuple[str, str]:
     r = o.fma(n, o.c(-hi), x)
     r = o.fma(n, o.c(-1.90821492927058770002e-10 if double else hi - math.log(2)), r)
     p = o.poly(r, tuple(1.0 / math.factorial(k) for k in range(14)) if double else _EXP)
-    return p, o.bits(shifted)
+    return p, o.bits(shifted), n
 
 
 def _exp(o: _Ops, x: str) -> str:
@@ -155,7 +176,10 @@ def _exp(o: _Ops, x: str) -> str:
     x = o.select(o.cmp("ogt", x, o.c(high)), o.c(high), x)  # keeps NaN
     x = o.select(o.cmp("olt", x, o.c(low)), o.c(low), x)
     bias, shift = (1023, 52) if double else (127, 23)
-    p, whole = _reduced_exp(o, x, 2 * bias)
+    if o.scales:
+        p, _, n = _reduced_exp(o, x, 0)
+        return o.scale(p, n)
+    p, whole, _ = _reduced_exp(o, x, 2 * bias)
     half = o.iop("lshr", whole, o.ci(1))
     rest = o.iop("sub", whole, half)
     for part in (half, rest):
@@ -166,7 +190,10 @@ def _exp(o: _Ops, x: str) -> str:
 def _exp_inside(o: _Ops, x: str) -> str:
     """For arguments whose exponential is far from overflow and underflow; keeps NaN."""
     bias, shift = (1023, 52) if o.dtype is DType.FLOAT64 else (127, 23)
-    p, whole = _reduced_exp(o, x, bias)
+    if o.scales:
+        p, _, n = _reduced_exp(o, x, 0)
+        return o.scale(p, n)
+    p, whole, _ = _reduced_exp(o, x, bias)
     return o.op("fmul", p, o.unbits(o.iop("shl", whole, o.ci(shift))))
 
 
@@ -223,11 +250,11 @@ def _tanh(o: _Ops, x: str) -> str:
 
 def _erf(o: _Ops, x: str) -> str:
     size = o.call("fabs", x)
-    near = o.fma(x, o.poly(o.op("fmul", x, x), _ERF_SMALL), x)
-    t = o.select(o.cmp("ogt", size, o.c(4.2)), o.c(4.2), size)
-    e = _exp_inside(o, o.op("fmul", t, o.poly(t, _ERF_LARGE)))
-    far = o.call("copysign", o.op("fsub", o.c(1.0), e), x)
-    return o.select(o.cmp("olt", size, o.c(0.92)), near, far)
+    size = o.select(o.cmp("ogt", size, o.c(_ERF_CLAMP)), o.c(_ERF_CLAMP), size)  # keeps NaN
+    z = o.op("fmul", size, size)
+    y = o.op("fdiv", o.op("fmul", size, o.poly(z, _ERF_TOP)), o.poly(z, _ERF_BOTTOM))
+    y = o.select(o.cmp("ogt", y, o.c(1.0)), o.c(1.0), y)
+    return o.call("copysign", y, x)
 
 
 def _erf_double(o: _Ops, x: str) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import GraphError
 from tilewright.graph.plan import Input, Plan, load_plan, save_plan
-from tilewright.runtime.arena import aligned_bytes
+from tilewright.runtime.arena import ALIGNMENT, aligned_bytes, aligned_empty
 from tilewright.runtime.kernel import LoadedKernel, pointer_array
 from tilewright.runtime.threads import ThreadPool, pool_code
 from tilewright.schedule.program import Role
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["CompiledModel"]
 
 _PLAN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def _aligned(array: NDArray[Any]) -> NDArray[Any]:
+    """The array at an address that whole vectors can be loaded from; vectors across lines are slow."""
+    if array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0:
+        return array
+    out = aligned_empty(array.shape, array.dtype)
+    out[...] = array
+    return out
 
 
 class CompiledModel:
@@ -52,12 +61,14 @@ class CompiledModel:
             )
         self._pool = ThreadPool(threads)
         self._arena = aligned_bytes(plan.arena_bytes)
-        self._constants = {k: np.ascontiguousarray(v) for k, v in plan.constants.items()}
+        self._constants = {k: _aligned(v) for k, v in plan.constants.items()}
         self._loaded = [LoadedKernel(k, self._pool) for k in plan.kernels]
         size = max((k.workspace_bytes for k in plan.kernels), default=0)
         self._workspace = aligned_bytes(size)
         self._keep: list[Any] = []
         self._calls = self._link_calls()
+        self._run_plan = _PLAN(pool_code()["tw_plan"])
+        self._run_on = (self._calls.ctypes.data, len(plan.calls), self._workspace.ctypes.data)
         self._views = {v.name: self._array(v) for v in (*plan.inputs, *plan.outputs)}
 
     def _address(self, place: tuple[str, Any]) -> int:
@@ -156,14 +167,8 @@ class CompiledModel:
             self._execute()
 
     def _execute(self) -> None:
-        if not self.plan.calls:  # a model of views alone
-            return
-        _PLAN(pool_code()["tw_plan"])(
-            self._calls.ctypes.data,
-            len(self.plan.calls),
-            self._workspace.ctypes.data,
-            self._pool.pointer,
-        )
+        if self.plan.calls:  # else a model of views alone
+            self._run_plan(*self._run_on, self._pool.pointer)
 
     def profile(self, repeats: int = 50) -> pd.DataFrame:
         """Time every kernel call alone, on whatever the arena holds.
@@ -178,14 +183,15 @@ class CompiledModel:
         import pandas as pd
 
         rows = []
-        run = _PLAN(pool_code()["tw_plan"])
         with self._pool.lock:
             for n, call in enumerate(self.plan.calls):
                 one = self._calls[n : n + 1]
                 best = float("inf")
                 for _ in range(repeats):
                     start = time.perf_counter()
-                    run(one.ctypes.data, 1, self._workspace.ctypes.data, self._pool.pointer)
+                    self._run_plan(
+                        one.ctypes.data, 1, self._workspace.ctypes.data, self._pool.pointer
+                    )
                     best = min(best, time.perf_counter() - start)
                 rows.append({"kernel": call.name, "origin": call.origin, "us": best * 1e6})
         return pd.DataFrame(rows)

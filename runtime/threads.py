@@ -312,6 +312,7 @@ class ThreadPool:
         self.n_threads = n_threads
         self.lock = threading.Lock()
         self._pid = 0
+        self._address = 0
         self._core: int | None = None
         self._finalizer: Any = None
         _pools.add(self)
@@ -321,11 +322,12 @@ class ThreadPool:
         """Address of the struct that kernels get as `runtime`."""
         if self._pid != os.getpid():
             self._start()
-        return int(self._memory.ctypes.data)
+        return self._address
 
     def _start(self) -> None:
         addresses = pool_code()
         self._memory = aligned_bytes(512)
+        self._address = int(self._memory.ctypes.data)
         self._args = aligned_bytes(64 * self.n_threads)
         self._ids = aligned_bytes(8 * self.n_threads)
         self._memory[8:16].view("int64")[0] = self.n_threads

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from tilewright.schedule.rules.elementwise import elementwise
 from tilewright.schedule.rules.naive import naive
 from tilewright.schedule.rules.rows import rows
+from tilewright.schedule.rules.stream import stream
 from tilewright.schedule.rules.tile import tile
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.workload import Workload
@@ -21,4 +22,4 @@ def default_rules(workload: Workload) -> tuple[Rule, ...]:
     """The rules tried on a workload; the first gives the default schedule, candidate zero."""
     if workload.anchor is None:
         return (naive, elementwise)
-    return (naive, tile, rows)
+    return (naive, tile, stream, rows)

@@ -8,10 +8,10 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule.nests import loads_of
 from tilewright.schedule.program import Role, Store
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor.expr import Expr, Load, Poly, Select, Unary, Var, const_value, walk
+from tilewright.tensor.expr import Const, Expr, Load, Poly, Select, Unary, Var, const_value, walk
 
 __all__ = [
-    "extent_of", "inline_cheap", "lane_count", "pack_nest", "plain_nest", "stride_in",
+    "anchor_of", "epilogue_of", "extent_of", "inline_cheap", "lane_count", "pack_nest", "plain_nest", "stride_in",
     "vector_sizes",
 ]  # fmt: skip
 
@@ -21,6 +21,27 @@ def lane_count(s: Schedule, block: str) -> int:
     bits = s.task.target.vector_bits if s.task else 256
     store = s.program.blocks()[block]
     return max(1, bits // (8 * s.program.buffer(store.buffer).dtype.n_bytes))
+
+
+def anchor_of(s: Schedule, rule: str) -> str:
+    """The block of the workload's reduction."""
+    if s.workload.anchor is None:
+        raise ScheduleError(f"{rule}: the workload has no reduction")
+    return s.workload.anchor.name
+
+
+def epilogue_of(s: Schedule, anchor: str) -> str | None:
+    """The single elementwise reader of the anchor, if it can share the anchor's tiles."""
+    buffer = s.program.blocks()[anchor].buffer
+    readers = s.consumers(buffer)
+    if s.program.buffer(buffer).role is not Role.TEMP or len(readers) != 1:
+        return None
+    reader = s.program.blocks()[readers[0]]
+    if reader.reduce or any(
+        not isinstance(i, (Var, Const)) for n in loads_of(reader.value, buffer) for i in n.indices
+    ):
+        return None
+    return readers[0]
 
 
 def extent_of(s: Schedule, loop: Var) -> int:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule.nests import loads_of
 from tilewright.schedule.program import Role, Scope
 from tilewright.schedule.rules.common import (
+    anchor_of,
+    epilogue_of,
     extent_of,
     inline_cheap,
     lane_count,
@@ -86,7 +87,7 @@ def vector_axes(s: Schedule, block: str) -> list[VectorAxis]:
 def tile(s: Schedule) -> None:
     """The rule; see the module's docstring."""
     assert s.task is not None
-    anchor = _anchor(s)
+    anchor = anchor_of(s, "tile")
     inline_cheap(s, keep=())
     axes = vector_axes(s, anchor)
     if not axes:
@@ -105,7 +106,7 @@ def tile(s: Schedule) -> None:
         if s.knob.choice(f"pack.{buffer}", [True, False] if const else [False, True]):
             packs.append((buffer, dim))
     producers = [b for b in s.blocks() if b != anchor and _feeds(s, b, anchor)]
-    epilogue = _epilogue(s, anchor)
+    epilogue = epilogue_of(s, anchor)
 
     outer: list[Var] = []
     cache: list[Var] = []
@@ -166,13 +167,6 @@ def tile(s: Schedule) -> None:
     s.require(s.code_size() <= 1200.0)
 
 
-def _anchor(s: Schedule) -> str:
-    workload_anchor = s.workload.anchor
-    if workload_anchor is None:
-        raise ScheduleError("tile: the workload has no reduction")
-    return workload_anchor.name
-
-
 def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] | None:
     """Sizes of the cache and register tiles of an axis, or None for an axis of one element."""
     n = extent_of(s, v)
@@ -222,20 +216,6 @@ def _window_options(s: Schedule, window: list[Var]) -> list[bool]:
 def _feeds(s: Schedule, block: str, anchor: str) -> bool:
     store = s.program.blocks()[block]
     return s.program.buffer(store.buffer).role is Role.TEMP and anchor in s.consumers(store.buffer)
-
-
-def _epilogue(s: Schedule, anchor: str) -> str | None:
-    """The single elementwise reader of the anchor, if it can share the anchor's tiles."""
-    buffer = s.program.blocks()[anchor].buffer
-    readers = s.consumers(buffer)
-    if s.program.buffer(buffer).role is not Role.TEMP or len(readers) != 1:
-        return None
-    reader = s.program.blocks()[readers[0]]
-    if reader.reduce or any(
-        not isinstance(i, (Var, Const)) for n in loads_of(reader.value, buffer) for i in n.indices
-    ):
-        return None
-    return readers[0]
 
 
 def _accumulate(s: Schedule, anchor: str, epilogue: str | None, home: Var) -> str | None:

@@ -71,7 +71,8 @@ def softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
     top = reduce(x, "max", [axis], name=f"{name}.max")
     e = elementwise(f"{name}.exp", lambda v, m: te.exp(v - m), x, top)
     total = reduce(e, "sum", [axis], name=f"{name}.sum")
-    return elementwise(name, lambda v, s: v / s, e, total)
+    share = elementwise(f"{name}.inv", lambda s: 1.0 / s, total)  # one division a row
+    return elementwise(name, lambda v, s: v * s, e, share)
 
 
 def log_softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:

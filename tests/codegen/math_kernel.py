@@ -19,9 +19,9 @@ from tilewright.tensor.dtype import DType
 _F = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
-def module_text(op: str, width: int, dtype: DType) -> str:
+def module_text(op: str, width: int, dtype: DType, special: bool = False) -> str:
     """LLVM assembly of ``out[i] = op(x[i], y[i])`` for `n` a positive multiple of the width."""
-    module = Module()
+    module = Module(frozenset(Target.host(1).features.split(",")) if special else frozenset())
     b = FunctionBuilder(module, "define void @f(ptr %out, ptr %x, ptr %y, i64 %n)")
     ty, size = vector_type(dtype, width), dtype.n_bytes
     b.line("br label %loop")
@@ -45,9 +45,9 @@ def module_text(op: str, width: int, dtype: DType) -> str:
     return module.text()
 
 
-def build(op: str, width: int, dtype: DType) -> Callable[..., NDArray[Any]]:
+def build(op: str, width: int, dtype: DType, special: bool = False) -> Callable[..., NDArray[Any]]:
     """The function on arrays of any length."""
-    code, _ = compile_text(module_text(op, width, dtype), Target.host(1))
+    code, _ = compile_text(module_text(op, width, dtype, special), Target.host(1))
     tracker = harness.link(code, ["f"])
 
     def call(x: NDArray[Any], y: NDArray[Any] | None = None) -> NDArray[Any]:
