@@ -1,0 +1,79 @@
+"""Reductions that stream: the reduction outside, results in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from tests.codegen import harness
+
+from tilewright.codegen.build import build
+from tilewright.codegen.target import Target
+from tilewright.measure.inputs import make_inputs
+from tilewright.measure.tolerance import compare, tolerance
+from tilewright.schedule.program import LoopKind
+from tilewright.schedule.space import Space
+from tilewright.schedule.task import Task
+from tilewright.tensor import Workload, ops, te
+from tilewright.tensor.evaluate import evaluate
+from tilewright.tensor.te import Compute, Placeholder
+
+TARGET = Target.host(2)
+
+
+def p(*shape: int, name: str = "x", const: bool = False) -> Placeholder:
+    return te.placeholder(shape, name=name, const=const)
+
+
+def relu(x: Compute) -> Compute:
+    return ops.elementwise("relu", lambda v: te.maximum(v, 0.0), x)
+
+
+WORKLOADS: dict[str, Callable[[], Compute]] = {
+    "sum of columns": lambda: ops.reduce(p(70, 101), "sum", [0]),
+    "maximum of columns": lambda: ops.reduce(p(33, 64), "max", [0], keepdims=False),
+    "mean of columns": lambda: ops.mean(p(40, 37), [0]),
+    "columns of a stack": lambda: ops.reduce(p(3, 19, 50), "sum", [1]),
+    "vector times matrix": lambda: ops.matmul(p(1, 70), p(70, 45, name="b")),
+    "three rows times matrix": lambda: relu(ops.matmul(p(3, 41), p(41, 67, name="w", const=True))),
+}
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_streamed_reductions_compute_the_workload(name: str) -> None:
+    workload = Workload.of(WORKLOADS[name]())
+    space = Space(Task(workload, TARGET))
+    sketch = next(n for n, s in enumerate(space.sketches) if s.name == "stream")
+    rows = space.sample_rows(4000, np.random.default_rng(0))
+    data = make_inputs(workload)
+    expected = evaluate(workload, data, precision="double")
+    mine = rows[rows[:, 0] == sketch]
+    assert len(mine) >= 6
+    for row in mine[:: max(1, len(mine) // 12)]:
+        found = harness.run(build(workload, space.trace(row), TARGET), data)
+        for a, b in zip(found, expected):
+            problem = compare(a, b, tolerance(workload))
+            assert problem is None, f"{space.row_ids(row)}: {problem}"
+
+
+def test_the_reduction_runs_outside_of_the_results() -> None:
+    space = Space(Task(Workload.of(ops.reduce(p(64, 128), "sum", [0])), TARGET))
+    sketch = next(s for s in space.sketches if s.name == "stream")
+    path, _ = sketch.program.path("Y")
+    kinds = [f.kind for f in path]
+    assert kinds[0] is LoopKind.PARALLEL and kinds[-2:] == [LoopKind.UNROLLED, LoopKind.VECTORIZED]
+    assert path[1].var.name.startswith("r0")
+
+
+@pytest.mark.parametrize(
+    ("compute", "reason"),
+    [
+        (lambda: ops.matmul(p(32, 32), p(32, 32, name="b")), "uses its operands 32 times"),
+        (lambda: ops.reduce(p(32, 32), "sum", [1]), "no axis of Y is contiguous"),
+        (lambda: ops.matmul(p(1, 4), p(4, 64, name="b")), "tiles are better"),
+    ],
+)
+def test_what_does_not_stream_is_refused(compute: Callable[[], Compute], reason: str) -> None:
+    space = Space(Task(Workload.of(compute()), TARGET))
+    assert reason in space.refused["stream"]
