@@ -138,9 +138,12 @@ def inputs(spec: Spec) -> tuple[Arrays, Arrays]:
         return (rng.standard_normal(shape, dtype=np.float32) * 0.5).astype(np.float32)
 
     kind = spec["kind"]
+    if kind not in _KINDS:
+        raise ValueError(f"{spec['name']}: no kind {kind!r}; choose one of {', '.join(_KINDS)}")
+    known: Arrays = {}
     if kind == "matmul":
         left, right = draw(spec["M"], spec["K"]), draw(spec["K"], spec["N"])
-        given, known = {"a": left}, {}
+        given: Arrays = {"a": left}
         (known if spec["const_b"] else given)["b"] = right
         if spec["epi"]:
             known["bias"] = draw(spec["N"])
@@ -156,7 +159,6 @@ def inputs(spec: Spec) -> tuple[Arrays, Arrays]:
     if kind == "attention":
         shape = (1, spec["H"], spec["S"], spec["D"])
         return {n: draw(*shape) for n in "qkv"}, {}
-    known = {}
     if kind in ("layernorm", "rmsnorm"):
         known = {n: draw(spec["shape"][-1]) for n in ("gb" if kind == "layernorm" else "g")}
     return {"x": draw(*spec["shape"])}, known
@@ -230,7 +232,7 @@ def _attention(g: _Graph, spec: Spec) -> int | None:
 
 def _sum(g: _Graph, spec: Spec) -> int | None:
     g("ReduceSum", "x", "axes", out="y", keepdims=0)
-    g.constants["axes"] = np.array([spec["axis"]], np.int64)  # type: ignore[assignment]
+    g.constants["axes"] = np.array([spec["axis"]], np.int64)
     return None
 
 

@@ -68,7 +68,9 @@ def _nearest(axis: _Axis, rounding: str) -> Callable[[Expr], Expr]:
     if rounding not in steps:
         raise GraphError(f"Resize: the rounding {rounding!r} is not implemented")
 
-    def place(v: Expr) -> Expr:  # scales are rounded to float32; what was meant to be whole becomes so
+    def place(
+        v: Expr,
+    ) -> Expr:  # scales are rounded to float32; what was meant to be whole becomes so
         return te.round(axis.place(v) * SNAP) * (1.0 / SNAP)
 
     return lambda v: axis.clip(_integer(steps[rounding](place(v))))
