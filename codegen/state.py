@@ -53,6 +53,7 @@ class State:
     ranges: Ranges = field(default_factory=dict)
     order: dict[Var, int] = field(default_factory=dict)
     unrolled: dict[Var, int] = field(default_factory=dict)  # trips of the unrolled loops around
+    copies: int = 1  # of the code being written, one for each part of the loops around
     accumulators: dict[str, list[Value]] = field(default_factory=dict)
     _memo: list[dict[object, str]] = field(default_factory=lambda: [{}])
     _linear: dict[tuple[str, tuple[Expr, ...]], Linear] = field(default_factory=dict)
@@ -74,6 +75,16 @@ class State:
         """Keep a result for later use in this region."""
         self._memo[-1][key] = name
         return name
+
+    @contextmanager
+    def copy(self, one_of_several: bool) -> Iterator[None]:
+        """Code that is written for a part of a loop only; parts are three at most, as a rule."""
+        old = self.copies
+        self.copies = old * 3 if one_of_several else old
+        try:
+            yield
+        finally:
+            self.copies = old
 
     @contextmanager
     def region(self) -> Iterator[None]:

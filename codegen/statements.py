@@ -19,6 +19,8 @@ __all__ = ["counted_loop", "emit_body", "emit_parts"]
 
 MAX_UNROLL = 512
 MAX_TAIL = 4
+MAX_ALONE = 2  # iterations of a loop that are written on their own although not all is known there
+MAX_COPIES = 9  # of a body, made to decide conditions
 _OPERATOR = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
@@ -53,12 +55,14 @@ def _loop(st: State, s: For) -> None:
             emit_body(st, s.body)
         del st.unrolled[s.var]
         return
-    start = 0
+    start, alone = 0, 0
     while start < trips:
-        cut = threshold(s.body, s.var, start, trips, st.ranges)
+        cut = threshold(s.body, s.var, start, trips, st.ranges, conditions=st.copies <= MAX_COPIES)
         if cut == start:  # nothing is gained by a range: take iterations one by one, or give up
-            cut = start + 1 if trips - start <= MAX_TAIL else trips
-        _range(st, s.var, start, cut, lambda: emit_body(st, s.body))
+            alone += 1
+            cut = start + 1 if trips - start <= MAX_TAIL or alone <= MAX_ALONE else trips
+        with st.copy(start > 0 or cut < trips):
+            _range(st, s.var, start, cut, lambda: emit_body(st, s.body))
         start = cut
 
 
@@ -163,7 +167,10 @@ def _cases(st: State, variables: list[Var], body: tuple[Stmt, ...]) -> None:
         return
     v, rest = variables[0], variables[1:]
     name, (low, high) = st.names[v], st.ranges[v]
-    cut = threshold(body, v, low, high + 1, st.ranges)
+    wanted = st.copies <= MAX_COPIES
+    cut = threshold(body, v, low, high + 1, st.ranges, conditions=wanted)
+    if cut == low and wanted and high - low >= 2:
+        cut = low + 1  # the first iteration is like no other
     if isinstance(name, int) or cut in (low, high + 1):
         _cases(st, rest, body)
         return
@@ -173,7 +180,7 @@ def _cases(st: State, variables: list[Var], body: tuple[Stmt, ...]) -> None:
     fb.line(f"br i1 {test}, label %{full}, label %{tail}")
     for label, span in ((full, (low, cut - 1)), (tail, (cut, high))):
         fb.start(label)
-        with st.region():
+        with st.region(), st.copy(True):
             bound: str | int = span[0] if span[0] == span[1] else name
             st.names[v], st.ranges[v] = bound, span
             _cases(st, rest if label == full or cut == high else variables, body)
@@ -401,6 +408,8 @@ def _combine(st: State, s: Store, old: Value, lanes: Lanes | None, dtype: DType)
     value: Expr = s.value
     if s.reduce == "sum" and dtype.is_float and isinstance(value, Binary) and value.op == "mul":
         a = values.emit(st, value.a, lanes, None)
+        if a.name == constant(0.0, dtype):  # padding: nothing to add
+            return old
         b = values.emit(st, value.b, lanes, None)
         width = max(a.width, b.width, old.width)
         ty = vector_type(dtype, width)

@@ -172,6 +172,9 @@ def binary(st: State, op: str, a: Value, b: Value, dtype: DType, positive: bool 
             return Value(fb.value(f"fcmp {ordered} {ty} {x}, {y}"), width)
         return Value(fb.value(f"icmp {_sign(signed, dtype)} {ty} {x}, {y}"), width)
     if op in ("and", "or"):
+        for one, other in ((a, b), (b, a)):
+            if one.name in ("true", "false"):
+                return other if (one.name == "true") == (op == "and") else one
         return Value(fb.value(f"{op} {ty} {x}, {y}"), width)
     if op in ("min", "max"):
         return Value(_extreme(st, op, x, y, dtype, width), width)

@@ -180,6 +180,9 @@ def _operations(store: Store) -> tuple[int, int]:
                 flops += 1
                 special += op in _SPECIAL
                 go(a)
+            case Select(c, a, b) if store.reduce and not any(isinstance(n, Load) for n in walk(c)):
+                go(a)  # code is written for each outcome of a condition on indices
+                go(b)
             case Select(c, a, b):
                 flops += 1
                 go(c)

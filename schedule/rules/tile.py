@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.nests import loads_of
 from tilewright.schedule.program import Role, Scope
 from tilewright.schedule.rules.common import (
     anchor_of,
@@ -23,11 +24,12 @@ from tilewright.schedule.rules.common import (
     vector_sizes,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor.expr import Const, Expr, Load, Var, const_value, walk
+from tilewright.tensor.expr import Const, Expr, Load, Select, Var, const_value, walk
 
 __all__ = ["tile", "vector_axes"]
 
 REGISTER_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
+MOST_COPIED = 27  # steps of a window whose code may be written anew for each border
 CACHE_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
@@ -156,7 +158,7 @@ def tile(s: Schedule) -> None:
     _finish_init(s, f"{anchor}.init", home, lane)
     if local is not None:
         _finish_epilogue(s, local, home, vector)
-    _place_producers(s, producers, shared)
+    _place_producers(s, producers, anchor, shared, lane, small=_steps(s, window) <= MOST_COPIED)
     s.parallel(shared)
     for name in packed:
         if s.program.buffer(name).role is Role.TEMP:
@@ -206,10 +208,15 @@ def _reduction_order(s: Schedule, reduced: list[Var]) -> tuple[list[Var], list[V
     return [v for v in reduced if v not in main], main
 
 
-def _window_options(s: Schedule, window: list[Var]) -> list[bool]:
+def _steps(s: Schedule, window: list[Var]) -> int:
     total = 1
     for v in window:
         total *= extent_of(s, v)
+    return total
+
+
+def _window_options(s: Schedule, window: list[Var]) -> list[bool]:
+    total = _steps(s, window)
     return [True, False] if total <= 9 else [False, True] if total <= 25 else [False]
 
 
@@ -268,15 +275,35 @@ def _finish_epilogue(s: Schedule, block: str, home: Var, vector: VectorAxis) -> 
     s.vectorize(lane)
 
 
-def _place_producers(s: Schedule, producers: list[str], shared: Var) -> None:
+def _place_producers(
+    s: Schedule, producers: list[str], anchor: str, shared: Var, lane: Var, *, small: bool
+) -> None:
     for block in producers:
-        at = s.knob.choice(f"{block}.at", ["root", "tile"])
+        options = ["root", "tile"]
+        if small and _padding_of_scalars(s, block, anchor, lane):
+            options.append("inline")
+        at = s.knob.choice(f"{block}.at", options)
+        if at == "inline":
+            s.compute_inline(block)
+            continue
         if at == "tile":
             s.compute_at(block, shared)
             loops = s.loops(block)
             s.vectorize(loops[-1])
             continue
         plain_nest(s, block)
+
+
+def _padding_of_scalars(s: Schedule, block: str, anchor: str, lane: Var) -> bool:
+    """Whether a block pads an operand whose elements the anchor spreads over all lanes.
+
+    Then code can be written that leaves out what is multiplied by padding.
+    """
+    store = s.program.blocks()[block]
+    if not isinstance(store.value, Select) or s.consumers(store.buffer) != [anchor]:
+        return False
+    reads = loads_of(s.program.blocks()[anchor].value, store.buffer)
+    return not any(n == lane for r in reads for i in r.indices for n in walk(i))
 
 
 def _scheduled(s: Schedule, block: str) -> bool:
