@@ -8,13 +8,15 @@ CHECKED := $(VENV)/.tilewright-dev-installed
 PYTEST_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check format bench clean
+.PHONY: help install demo test test-all check format bench bench-ops records clean
 
 help:
 	@echo "make demo    tune, compile and race a real model on this machine (about ten minutes)"
 	@echo "make test    run the tests        make test-all  the slow ones too"
 	@echo "make check   ruff and mypy        make format    ruff format"
 	@echo "make bench   throughput and matmul against peers"
+	@echo "make bench-ops  the operator suite against every installed peer"
+	@echo "make records    tune the suite anew for this machine type (about half an hour)"
 
 install: $(INSTALLED)
 
@@ -50,6 +52,13 @@ format: $(CHECKED)
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/throughput.py
 	$(BIN)/python benchmarks/matmul.py
+
+bench-ops: $(INSTALLED)
+	$(BIN)/python -m benchmarks.ops
+
+records: $(INSTALLED)
+	$(BIN)/python -m benchmarks.ops --trials 64 --rounds 1 --records build/ops.jsonl
+	$(BIN)/tilewright records distill build/ops.jsonl -o benchmarks/records/$$($(BIN)/python -c "import tilewright as tw; print(tw.Target.host(1).cpu)").jsonl
 
 clean:
 	rm -rf $(VENV) build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,6 +16,7 @@ from tilewright.graph.fusion import FusedGraph, Group
 from tilewright.graph.memory import plan_memory
 from tilewright.graph.model import CompiledModel
 from tilewright.graph.plan import Call, Input, Plan
+from tilewright.schedule.sketch import drafts
 from tilewright.schedule.task import Task
 from tilewright.schedule.trace import Trace
 from tilewright.tensor.workload import Workload
@@ -30,18 +31,28 @@ def extract_tasks(fused: FusedGraph, target: Target) -> list[tuple[Task, int]]:
     return [(Task(w, target), count) for w, count in fused.weights()]
 
 
-def _kernel(workload: Workload, target: Target, lookup: Lookup | None) -> tuple[KernelObject, str]:
+def _kernel(
+    workload: Workload, target: Target, lookup: Lookup | None, draft: bool
+) -> tuple[KernelObject, str]:
     """The kernel with the best schedule that is known, and where that came from."""
     trace = lookup(workload) if lookup is not None else None
-    if trace is None:
-        return build_default(workload, target), "default"
-    try:
-        return build(workload, trace, target), "tuned"
-    except (ScheduleError, BuildError) as error:
-        return build_default(workload, target), f"default (the record no longer applies: {error})"
+    note = ""
+    if trace is not None:
+        try:
+            return build(workload, trace, target), "tuned"
+        except (ScheduleError, BuildError) as error:
+            note = f" (the record no longer applies: {error})"
+    for one in drafts(Task(workload, target)) if draft else ():
+        try:
+            return build(workload, one, target), f"draft{note}"
+        except BuildError:  # too large a tile for this target; the next is another
+            continue
+    return build_default(workload, target), f"default{note}"
 
 
-def compile_graph(fused: FusedGraph, target: Target, lookup: Lookup | None = None) -> CompiledModel:
+def compile_graph(
+    fused: FusedGraph, target: Target, lookup: Lookup | None = None, *, draft: bool = True
+) -> CompiledModel:
     """Compile every group and lay out memory.
 
     Parameters
@@ -49,8 +60,11 @@ def compile_graph(fused: FusedGraph, target: Target, lookup: Lookup | None = Non
     fused : FusedGraph
     target : Target
     lookup : callable, optional
-        From a workload to the trace to use, or None for the default schedule. A trace that is no
-        longer legal is reported in the model's `report`, and the default schedule used.
+        From a workload to the trace to use, or None where nothing is known. A trace that is no
+        longer legal is reported in the model's `report`.
+    draft : bool
+        Whether a kernel of which nothing is known gets the schedule that the draft model predicts to be
+        fastest, rather than the plain default schedule.
 
     Raises
     ------
@@ -73,7 +87,7 @@ def compile_graph(fused: FusedGraph, target: Target, lookup: Lookup | None = Non
     for group in fused.groups:
         key = group.workload.key
         if key not in index:
-            kernel, origin = _kernel(group.workload, target, lookup)
+            kernel, origin = _kernel(group.workload, target, lookup, draft)
             index[key] = (len(kernels), origin)
             kernels.append(kernel)
         number, origin = index[key]

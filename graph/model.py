@@ -197,7 +197,7 @@ class CompiledModel:
         return pd.DataFrame(rows)
 
     def report(self) -> pd.DataFrame:
-        """One row a kernel call: its name and whether its schedule is tuned or default."""
+        """One row a kernel call: its name and whether its schedule is tuned, drafted or default."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -208,9 +208,9 @@ class CompiledModel:
         )
 
     def summary(self) -> str:
-        """How many kernels are tuned and how many default."""
+        """How many kernels are tuned, how many drafted and how many default."""
         counts = Counter(c.origin.split(" ")[0] for c in self.plan.calls)
-        parts = [f"{counts[k]} {k}" for k in ("tuned", "default") if counts[k]]
+        parts = [f"{counts[k]} {k}" for k in ("tuned", "draft", "default") if counts[k]]
         return f"{len(self.plan.calls)} kernels: {', '.join(parts) or 'none'}; {self.plan.arena_bytes / 1024:.0f} KiB of activations"
 
     def save(self, path: str | os.PathLike[str]) -> None:

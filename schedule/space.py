@@ -3,74 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule.arrays import compile_exprs
-from tilewright.schedule.features import FEATURE_NAMES, FEATURE_SCHEMA, SketchFeatures
-from tilewright.schedule.knob import Column, Knobs
+from tilewright.schedule.features import FEATURE_NAMES, FEATURE_SCHEMA
 from tilewright.schedule.program import Program
 from tilewright.schedule.rules.choose import Rule, default_rules
 from tilewright.schedule.schedule import Schedule
+from tilewright.schedule.sketch import Sketch, sketches_of
 from tilewright.schedule.task import Task
 from tilewright.schedule.trace import Trace
-from tilewright.tensor.expr import Const, Expr, logical_and
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Rows", "Sketch", "Space"]
+__all__ = ["Rows", "Space"]
 
 Rows: TypeAlias = NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """A trace and program with knobs left open."""
-
-    name: str
-    columns: tuple[Column, ...]
-    constraints: tuple[Expr, ...]
-    trace: Trace
-    program: Program
-    derived: SketchFeatures
-
-    @cached_property
-    def _model(self) -> Any:
-        """Features, then predicted seconds, as one array function of the knobs' values."""
-        return compile_exprs(
-            (*self.derived.exprs, self.derived.seconds), [c.knob for c in self.columns]
-        )
-
-    @cached_property
-    def _check(self) -> Any:
-        condition = logical_and(*self.constraints)
-        return compile_exprs([condition], [c.knob for c in self.columns], dtype=np.bool_)
-
-    def features(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Features of candidates given by knob values, shape (n, n_knobs)."""
-        return self._model(values)[:, :-1]  # type: ignore[no-any-return]
-
-    def seconds(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The draft model's prediction."""
-        return self._model(values)[:, -1].astype(np.float64)  # type: ignore[no-any-return]
-
-    def valid(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which candidates meet all constraints."""
-        return self._check(values)[:, 0]  # type: ignore[no-any-return]
-
-    @property
-    def size(self) -> int:
-        """Number of candidates, before constraints."""
-        out = 1
-        for c in self.columns:
-            out *= len(c.values)
-        return out
 
 
 class Space:
@@ -106,7 +58,7 @@ class Space:
         builtin = default_rules(task.workload)
         found: list[Sketch] = []
         for rule in (builtin[0], *(builtin[1:] if rules is None else rules)):
-            found.extend(self._sketches(rule))
+            found.extend(sketches_of(task, rule, self.refused))
         if not found:
             raise ScheduleError(f"Space({task.name}): no rule applies: {self.refused}")
         self.sketches = tuple(found)
@@ -118,50 +70,6 @@ class Space:
             for k, c in enumerate(s.columns):
                 self.cardinality[n, k] = len(c.values)
                 self._values[n, k, : len(c.values)] = c.array
-
-    def _sketches(self, rule: Rule) -> list[Sketch]:
-        out: list[Sketch] = []
-        scripts: list[tuple[int, ...]] = [()]
-        while scripts:
-            script = scripts.pop(0)
-            knobs = Knobs(script)
-            schedule = Schedule(self.task, knobs)
-            error: ScheduleError | None = None
-            try:
-                rule(schedule)
-            except ScheduleError as e:
-                error = e
-            picks = tuple(p for _, _, p, _ in knobs.choices)
-            for position in range(len(script), len(knobs.choices)):
-                for other in range(1, knobs.choices[position][3]):
-                    scripts.append((*picks[:position], other))
-            options = ",".join(f"{n}={o}" for n, o, _, _ in knobs.choices)
-            name = rule.__name__ + (f"[{options}]" if options else "")
-            if error is not None:
-                self.refused[name] = str(error)
-                continue
-            used = set(schedule.trace.knobs)
-            columns = tuple(c for c in knobs.columns if c.knob in used)
-            fixed: dict[Any, Expr] = {
-                c.knob: Const(c.values[0]) for c in knobs.columns if c.knob not in used
-            }
-            from tilewright.tensor.expr import substitute
-
-            constraints = tuple(substitute(c, fixed) for c in knobs.constraints)
-            if any(isinstance(c, Const) and not c.value for c in constraints):
-                self.refused[name] = "its constraints leave no candidate"
-                continue
-            out.append(
-                Sketch(
-                    name,
-                    columns,
-                    constraints,
-                    schedule.trace,
-                    schedule.program,
-                    schedule.features(),
-                )
-            )
-        return out
 
     # ------------------------------------------------------------- rows
 
@@ -269,10 +177,7 @@ class Space:
         """The concrete trace of one row (or DataFrame row)."""
         one = self._one(row)
         sketch = self.sketches[int(one[0])]
-        numbers: dict[Any, Expr] = {
-            c.knob: Const(c.values[int(one[1 + k])]) for k, c in enumerate(sketch.columns)
-        }
-        return sketch.trace.concrete(numbers)
+        return sketch.concrete([c.values[int(one[1 + k])] for k, c in enumerate(sketch.columns)])
 
     def program(self, row: Rows | Any) -> Program:
         """The concrete program of one row (or DataFrame row)."""

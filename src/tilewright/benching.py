@@ -1,4 +1,4 @@
-"""The contenders of `tilewright bench`: default and tuned schedules, and the peers that are installed."""
+"""The contenders of `tilewright bench`: default, drafted and tuned schedules, and the peers that are installed."""
 
 from __future__ import annotations
 
@@ -36,17 +36,22 @@ def one_library_thread_count(n_threads: int) -> Iterator[None]:
 def operator_contenders(
     op: OpSpec, target: Target, log: RecordStore | None, seed: int
 ) -> tuple[list[Contender], str]:
-    """Default, tuned, ONNX Runtime and NumPy for one operator, and a note for the reader.
+    """Default, drafted, tuned, ONNX Runtime and NumPy for one operator, and a note for the reader.
 
     The last contender is the reference for the outputs.
     """
     from tilewright.codegen.build import build, build_default
+    from tilewright.schedule.sketch import drafts
+    from tilewright.schedule.task import Task
 
     workload = op.workload
     rng = np.random.default_rng(seed)
     arrays = {t.name: rng.standard_normal(t.shape).astype(t.dtype.numpy) for t in workload.inputs}
     values = list(arrays.values())
     contenders = [Contender("default", kernel_call(build_default(workload, target), values))]
+    for trace in drafts(Task(workload, target), 1):
+        kernel = build(workload, trace, target)
+        contenders.append(Contender("draft", kernel_call(kernel, values)))
     notes: list[str] = []
     if log is not None:
         best = log.best(workload.key, target.fingerprint)
@@ -80,13 +85,17 @@ def model_contenders(
     shapes: Mapping[str, Sequence[int]],
     seed: int,
 ) -> tuple[list[Contender], str]:
-    """Default, tuned and ONNX Runtime for a model, and a note for the reader."""
+    """Default, drafted, tuned and ONNX Runtime for a model, and a note for the reader."""
     from tilewright.compiling import compile
     from tilewright.inputs import random_inputs
 
-    default = compile(path, shapes=shapes, target=target)
+    default = compile(path, shapes=shapes, target=target, draft=False)
+    draft = compile(path, shapes=shapes, target=target)
     feed = random_inputs(default, seed)
-    contenders = [Contender("default", lambda: list(default.run(feed).values()))]
+    contenders = [
+        Contender("default", lambda: list(default.run(feed).values())),
+        Contender("draft", lambda: list(draft.run(feed).values())),
+    ]
     notes: list[str] = []
     if log is not None:
         tuned = compile(path, shapes=shapes, records=log, target=target)

@@ -29,8 +29,9 @@ def compile(
     records: RecordStore | str | os.PathLike[str] | None = None,
     target: Target | None = None,
     require_tuned: bool = False,
+    draft: bool = True,
 ) -> CompiledModel:
-    """Compile a model; each kernel gets the best schedule that the log has for it, else the default one.
+    """Compile a model; each kernel gets the best schedule that the log has for it, else a drafted one.
 
     Parameters
     ----------
@@ -43,12 +44,15 @@ def compile(
     target : Target, optional
         This machine by default. Only records of this target are used.
     require_tuned : bool
-        Refuse to use a default schedule.
+        Refuse to use a schedule that was not tuned.
+    draft : bool
+        Whether kernels without a record get the schedule that the draft model predicts to be fastest;
+        otherwise they get the default one, plain loops in vectors and on all threads.
 
     Returns
     -------
     CompiledModel
-        Its `summary` says how many kernels are tuned and how many default.
+        Its `summary` says how many kernels are tuned, drafted and default.
 
     Raises
     ------
@@ -77,7 +81,7 @@ def compile(
             raise TilewrightError(
                 f"compile(require_tuned=True): no record on {target.fingerprint} for {names}; tune these first"
             )
-    return compile_graph(fused, target, lookup)
+    return compile_graph(fused, target, lookup, draft=draft)
 
 
 def fused_graph(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> FusedGraph:

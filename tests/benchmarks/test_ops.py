@@ -56,7 +56,7 @@ def test_a_worker_answers_each_request(tmp_path: Path) -> None:
         input="".join(json.dumps(r) + "\n" for r in requests), text=True, capture_output=True, cwd=ROOT, timeout=120,
     )  # fmt: skip
     first, burst, bad, last = (json.loads(line) for line in found.stdout.splitlines())
-    assert first["ok"] and first["err"] < 1e-5 and "default" in first["note"]
+    assert first["ok"] and first["err"] < 1e-5 and "1 draft" in first["note"]
     assert len(burst["t"]) == 3 and all(t > 0 for t in burst["t"])
     assert not bad["ok"] and "nonsense" in bad["why"]
     assert last["ok"] and last["err"] < 1e-5

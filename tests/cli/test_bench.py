@@ -19,11 +19,11 @@ def test_default_and_peers_run_and_agree(
     assert invoke([*OP, "--json", str(file)]) == 0
     figures = json.loads(file.read_text())
     rows = {r["name"]: r for r in figures["results"]}
-    assert list(rows) == ["default", "onnxruntime", "numpy"]
+    assert list(rows) == ["default", "draft", "onnxruntime", "numpy"]
     assert figures["threads"] == 1
     assert figures["reference"] == "numpy"
     assert all(len(r["seconds"]) == 2 and r["median_s"] > 0 for r in rows.values())
-    assert rows["default"]["difference"] < 1e-5
+    assert rows["default"]["difference"] < 1e-5 and rows["draft"]["difference"] < 1e-5
     assert "speed against default" in capsys.readouterr().out
 
 
@@ -45,4 +45,4 @@ def test_outputs_that_disagree_are_exit_code_1(
     wrong = opspec.OpSpec(spec.workload, lambda a, b: a @ b + 1, spec.onnx_node)
     monkeypatch.setattr(opspec, "parse", lambda text: wrong)
     assert invoke(OP) == 1
-    assert "the outputs of default, onnxruntime differ from numpy" in capsys.readouterr().err
+    assert "the outputs of default, draft, onnxruntime differ from numpy" in capsys.readouterr().err

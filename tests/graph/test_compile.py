@@ -88,16 +88,27 @@ def test_a_known_schedule_is_replayed() -> None:
     np.testing.assert_allclose(compiled.run({"a": A})["y"], EXPECTED, rtol=1e-5, atol=1e-5)
 
 
-def test_a_stale_record_is_reported_and_the_default_used() -> None:
+@pytest.mark.parametrize("draft", [False, True])
+def test_a_stale_record_is_reported_and_another_schedule_used(draft: bool) -> None:
     def stale(_: Workload) -> Trace:
         return Trace((Step("split", ("no such loop", (4,))),))
 
-    compiled = compile_graph(fused(), Target.host(1), stale)  # type: ignore[arg-type]
+    compiled = compile_graph(fused(), Target.host(1), stale, draft=draft)  # type: ignore[arg-type]
     origin = compiled.report()["origin"][0]
-    assert origin.startswith("default (the record no longer applies: replay: step 0")
+    kind = "draft" if draft else "default"
+    assert origin.startswith(f"{kind} (the record no longer applies: replay: step 0")
     np.testing.assert_allclose(compiled.run({"a": A})["y"], EXPECTED, rtol=1e-5, atol=1e-5)
 
 
 def test_a_profile_has_a_row_for_each_call(compiled: CompiledModel) -> None:
     frame = compiled.profile(repeats=2)
     assert len(frame) == len(compiled.plan.calls) and (frame["us"] > 0).all()
+
+
+def test_kernels_without_a_record_are_drafted() -> None:
+    compiled = compile_graph(fused(), Target.host(2))  # type: ignore[arg-type]
+    assert compiled.summary().startswith("1 kernels: 1 draft;")
+    plain = compile_graph(fused(), Target.host(2), draft=False)  # type: ignore[arg-type]
+    assert plain.summary().startswith("1 kernels: 1 default;")
+    for model in (compiled, plain):
+        np.testing.assert_allclose(model.run({"a": A})["y"], EXPECTED, rtol=1e-5, atol=1e-5)

@@ -113,7 +113,8 @@ def test_stages_come_after_what_they_read() -> None:
         "s.max[i0 < 4, i1 < 1] = max(x[i0, r1], axis=[r1])",
         "s.exp[i0 < 4, i1 < 5] = exp(x[i0, i1] - s.max[i0, 0])",
         "s.sum[i0 < 4, i1 < 1] = sum(s.exp[i0, r1], axis=[r1])",
-        "s[i0 < 4, i1 < 5] = s.exp[i0, i1] / s.sum[i0, 0]",
+        "s.inv[i0 < 4, i1 < 1] = 1.0 / s.sum[i0, 0]",
+        "s[i0 < 4, i1 < 5] = s.exp[i0, i1] * s.inv[i0, 0]",
     ]
 
 

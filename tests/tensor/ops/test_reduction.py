@@ -100,3 +100,15 @@ def test_malformed_reductions_are_refused(case: str) -> None:
     build, message = REFUSED[case]
     with pytest.raises(TensorError, match=message):
         build()
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_rms_norm_divides_by_the_root_of_the_mean_square(axis: int, scaled: bool) -> None:
+    x, g = rng.standard_normal((3, 4, 5)), rng.standard_normal(5)
+    p, q = tensors(x, g)
+    out = ops.rms_norm(p, q if scaled else None, axis=axis, eps=1e-3)
+    axes = tuple(range(axis % 3, 3))
+    expected = x / np.sqrt(np.mean(x * x, axis=axes, keepdims=True) + 1e-3) * (g if scaled else 1)
+    found = run(out, *([x, g] if scaled else [x]))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
