@@ -68,6 +68,10 @@ class Access:
     lane_stride: int | None  # 0 broadcast, 1 contiguous, None unknown or indirect
     moves: frozenset[Var]
 
+    def is_contiguous(self, var: Var) -> bool:
+        """Whether neighbouring iterations of a loop touch neighbouring elements."""
+        return _lane_stride(self.indices, var) == 1
+
 
 @dataclass(frozen=True)
 class BlockFacts:

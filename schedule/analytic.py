@@ -29,6 +29,8 @@ __all__ = ["BlockCost", "block_cost"]
 FMA_LATENCY = 4.0
 SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
 LOOP_COST = 1.0
+LINE = 64  # bytes that caches fetch at once
+TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
 
 
 @dataclass(frozen=True)
@@ -52,17 +54,27 @@ def lanes_of(dtype: DType, target: Target) -> int:
     return max(1, target.vector_bits // (8 * dtype.n_bytes))
 
 
-def _count(a: Access, unrolled: list[LoopFacts], lane: LoopFacts | None, chunks: Expr) -> Expr:
+def _count(
+    a: Access, unrolled: list[LoopFacts], lane: LoopFacts | None, chunks: Expr, vl: int
+) -> Expr:
+    """Load or store instructions of one body, shuffles included."""
     times = product([f.extent for f in unrolled if f.var in a.moves])
     if lane is None or a.lane_stride == 0:
         return times
-    return times * (chunks if a.lane_stride == 1 else lane.extent)
+    if a.lane_stride == 1:
+        return times * chunks
+    one_by_one = number(times * lane.extent)
+    across = next((f for f in unrolled if not a.is_store and a.is_contiguous(f.var)), None)
+    if across is None or a.buffer.role not in (Role.INPUT, Role.CONST):
+        return one_by_one
+    whole = one_by_one * (TRANSPOSED / vl)  # square blocks, transposed in registers
+    return Select(across.extent >= vl, whole, one_by_one, DType.FLOAT64)
 
 
 def _fits(
     facts: BlockFacts, accesses: list[Access], n_loops: int
 ) -> list[tuple[Expr, list[Expr], Expr]]:
-    """For each depth: bytes of all accesses inside, bytes of each, and lines."""
+    """For each depth: bytes of all accesses inside, bytes of the lines of each, and lines."""
     out = []
     for depth in range(n_loops + 1):
         each = [footprint(a, facts.loops[depth:]) for a in accesses]
@@ -70,7 +82,7 @@ def _fits(
         lines: Expr = Const(0)
         for n_bytes, n_lines in each:
             total, lines = total + n_bytes, lines + n_lines
-        out.append((total, [b for b, _ in each], lines))
+        out.append((total, [n * LINE for _, n in each], lines))
     return out
 
 
@@ -117,7 +129,7 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
         if a.buffer.scope is Scope.REGISTER:
             continue
         memory.append(a)
-        count = number(_count(a, unrolled, lane, chunks))
+        count = number(_count(a, unrolled, lane, chunks, vl))
         if a.is_store:
             stores = stores + (count / number(inner_reduction) if facts.store.reduce else count)
         else:
