@@ -98,7 +98,9 @@ def _measure(
     if not all(g.band_intact() for g in scratch):
         send(sock, ("step", "overran"))
         return
-    samples, references = race(once, reference, request["best"], Protocol())
+    samples, references = race(
+        once, reference, request["best"], Protocol(), shared=kernel.n_threads > 1
+    )
     send(sock, ("step", "timed"))
     if receive(sock):
         send(sock, ("end", {"seconds": samples, "reference_seconds": references}))

@@ -113,7 +113,12 @@ class ReferenceKernel:
 
 
 def race(
-    once: Callable[[int], float], reference: ReferenceKernel, best: float, protocol: Protocol
+    once: Callable[[int], float],
+    reference: ReferenceKernel,
+    best: float,
+    protocol: Protocol,
+    *,
+    shared: bool = False,
 ) -> tuple[list[float], list[float]]:
     """Take paired samples of a kernel.
 
@@ -123,6 +128,9 @@ def race(
         Runs the kernel that many times; returns seconds of one call.
     best : float
         The best value so far, in seconds at the reference's usual speed; infinite if none.
+    shared : bool
+        Whether the kernel has several threads. The others go on spinning for a while after a call, and
+        slow the reference; it then runs once more, untimed, before it is timed.
 
     Returns
     -------
@@ -137,6 +145,8 @@ def race(
         if usual < protocol.sample_s:
             once(n_warm)
         samples.append(once(n))
+        if shared:
+            reference.sample()
         references.append(reference.sample())
         if n * sum(samples) > protocol.most_s:
             break  # calls so long need no repeats, and a slow kernel is no endless one

@@ -114,6 +114,26 @@ def test_a_slow_first_call_does_not_set_the_number_of_repeats() -> None:
     assert abs(machine.calls[-1] - 1000) <= 1
 
 
+def test_the_reference_runs_until_the_threads_of_a_shared_kernel_sleep() -> None:
+    class Spinning(Machine):
+        """The first run of the reference after a call is slowed."""
+
+        def once(self, n: int) -> float:
+            self.disturbed = True
+            return super().once(n)
+
+        def sample(self) -> float:
+            seconds = super().sample() * (1.5 if self.disturbed else 1.0)
+            self.disturbed = False
+            return seconds
+
+    machine = Spinning(1e-3)
+    samples, references = race(
+        machine.once, cast(ReferenceKernel, machine), math.inf, Protocol(), shared=True
+    )
+    assert references == [machine.seconds] * len(samples)
+
+
 def test_one_sample_is_enough_when_the_protocol_says_so() -> None:
     machine = Machine(1e-3)
     machine.race(protocol=Protocol(first=1, most=1))
