@@ -20,7 +20,7 @@ __all__ = ["counted_loop", "emit_body", "emit_parts"]
 MAX_UNROLL = 512
 MAX_TAIL = 4
 MAX_ALONE = 2  # iterations of a loop that are written on their own although not all is known there
-MAX_COPIES = 9  # of a body, made to decide conditions
+MAX_COPIES = 27  # of a body, made to decide conditions
 _OPERATOR = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
