@@ -10,6 +10,9 @@ from tilewright.runtime.arena import ALIGNMENT
 __all__ = ["MemoryPlan", "plan_memory"]
 
 SLACK = 64
+PAGE = 4096
+"""Values of a page and more start at a page: a CPU compares the low twelve bits of addresses first, and a
+store just behind (in these bits) of what is loaded next holds the load up."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +55,12 @@ def plan_memory(fused: FusedGraph) -> MemoryPlan:
             for o in offsets
             if born[o] <= dies[name] and born[name] <= dies[o]
         )
+        step = PAGE if sizes[name] >= PAGE else ALIGNMENT
         at = 0
         for start, stop in busy:
             if at + sizes[name] <= start:
                 break
-            at = max(at, stop)
+            at = max(at, -(-stop // step) * step)
         offsets[name] = at
     total = max((offsets[n] + sizes[n] for n in offsets), default=0)
     return MemoryPlan(offsets, total, sum(sizes.values()))

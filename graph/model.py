@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import GraphError
+from tilewright.graph.memory import PAGE
 from tilewright.graph.plan import Input, Plan, load_plan, save_plan
 from tilewright.runtime.arena import ALIGNMENT, aligned_bytes, aligned_empty
 from tilewright.runtime.kernel import LoadedKernel, pointer_array
@@ -60,7 +61,7 @@ class CompiledModel:
                 f"CompiledModel: compiled for {plan.target.n_threads} threads, asked to use {threads}; compile it again"
             )
         self._pool = ThreadPool(threads)
-        self._arena = aligned_bytes(plan.arena_bytes)
+        self._arena = aligned_bytes(plan.arena_bytes, PAGE)
         self._constants = {k: _aligned(v) for k, v in plan.constants.items()}
         self._loaded = [LoadedKernel(k, self._pool) for k in plan.kernels]
         size = max((k.workspace_bytes for k in plan.kernels), default=0)
