@@ -8,13 +8,14 @@ from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Table
 from tilewright.tensor import te
 from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.ops.layout import wrapped
 from tilewright.tensor.te import Compute
 
 __all__ = ["OPERATORS"]
 
 
 def _wrapped(index: Expr, size: int) -> Expr:
-    """A place counted from the end where it is negative."""
+    """A place counted from the end where it is negative; one outside equals no place."""
     index = te.cast(index, "int64")
     return te.select(index < 0, index + size, index)
 
@@ -25,7 +26,7 @@ def _gather_elements(call: Call) -> Compute:
 
     def body(*axes: Expr) -> Expr:
         at = [*axes]
-        at[axis] = _wrapped(indices[axes], x.shape[axis])
+        at[axis] = wrapped(indices[axes], x.shape[axis])
         return x[tuple(at)]
 
     return te.compute(indices.shape, lambda *axes: body(*axes), name=call.name)
@@ -39,7 +40,7 @@ def _gather_nd(call: Call) -> Compute:
 
     def body(*axes: Expr) -> Expr:
         own = axes[:lead]
-        at = [_wrapped(indices[(*own, Const(d))], x.shape[batch + d]) for d in range(depth)]
+        at = [wrapped(indices[(*own, Const(d))], x.shape[batch + d]) for d in range(depth)]
         return x[(*axes[:batch], *at, *axes[lead:])]
 
     return te.compute((*indices.shape[:-1], *rest), lambda *axes: body(*axes), name=call.name)

@@ -166,16 +166,25 @@ def pad(
     return te.compute(shape, lambda *axes: body(*axes), name=name)
 
 
+def wrapped(index: Expr, size: int) -> Expr:
+    """A data-dependent place, counted from the end where it is negative, and kept inside."""
+    index = te.cast(index, "int64")
+    index = te.select(index < 0, index + size, index)
+    return te.minimum(te.maximum(index, te.cast(0, "int64")), te.cast(size - 1, "int64"))
+
+
 def gather(x: Tensor, indices: Tensor, *, axis: int = 0, name: str = "Y") -> Compute:
-    """Take the slices of `x` along an axis that `indices` name; negative ones count from the end."""
+    """Take the slices of `x` along an axis that `indices` name; negative ones count from the end.
+
+    An index beyond either end takes the slice at that end: no index reads outside of `x`.
+    """
     axis = axis_index(f"gather({list(x.shape)})", axis, len(x.shape))
     rank = len(indices.shape)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
 
     def body(*axes: Expr) -> Expr:
         place = tuple(axes[axis : axis + rank])
-        i = te.cast(indices[place] if rank else _only(indices), "int64")
-        i = te.select(i < 0, i + x.shape[axis], i)
+        i = wrapped(indices[place] if rank else _only(indices), x.shape[axis])
         return x[(*axes[:axis], i, *axes[axis + rank :])]
 
     return te.compute(shape, lambda *axes: body(*axes), name=name)

@@ -187,3 +187,26 @@ def test_split_becomes_slices() -> None:
     found = compile_graph(fuse(graph), Target.host(1)).run({"a": a})
     np.testing.assert_array_equal(found["p"], a[:2])
     np.testing.assert_array_equal(found["q"], a[2:])
+
+
+@pytest.mark.parametrize(
+    ("op", "index", "more"),
+    [
+        ("Gather", [[7, -9], [0, 3]], {}),
+        ("GatherElements", [[7, -9], [0, 3]], {"axis": 0}),
+        ("GatherND", [[7], [-9]], {}),
+    ],
+)
+def test_an_index_outside_reads_the_nearest_place_and_nothing_else(
+    op: str, index: list[list[int]], more: dict[str, Any]
+) -> None:
+    x, n = f(4, 2), np.array(index)
+    graph = load_onnx(build.single(op, {"a": x, "n": n}, **more))
+    compiled = compile_graph(fuse(simplify(graph)), Target.host(1))
+    found = compiled.run({"a": x, "n": n})["y"]
+    inside = np.where(n < 0, n + 4, n).clip(0, 3)
+    if op == "GatherElements":
+        expected = np.take_along_axis(x, inside, 0)
+    else:
+        expected = x[inside if op == "Gather" else inside[:, 0]]
+    np.testing.assert_array_equal(found, expected)
