@@ -21,7 +21,7 @@ from typing import Any
 import click
 from benchmarks.peers import installed
 from benchmarks.suite import Spec, model, suite
-from benchmarks.worker import RECORDS, record_files
+from benchmarks.worker import record_file
 
 import tilewright as tw
 from tilewright.probing import copy_gbs, peak_gflops
@@ -177,8 +177,7 @@ def main(
         more = json.loads(Path(shapes).read_text())
         specs = [*(specs if ops != "." else []), *more]
         trials = trials or 64
-    default = (record_files() or [RECORDS / f"{tw.Target.host(1).cpu}.jsonl"])[0]
-    log = records or default
+    log = records or record_file()
     if trials:
         tune(specs, counts, trials, log)
     names = ["tilewright", *(peers.split(",") if peers is not None else installed())]

@@ -8,7 +8,7 @@ Reads one JSON object a line and answers each with one::
 
 `err` is the largest difference from the reference over the largest value of it: of the file
 ``ref/<name>.npy`` in the working folder, where there is one, else of ONNX Runtime, else absent.
-Records come from the files in ``TILEWRIGHT_BENCH_RECORDS`` (by a colon), by default ``benchmarks/records``.
+Records come from the file ``TILEWRIGHT_BENCH_RECORDS``, by default ``benchmarks/records/<cpu>.jsonl``.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ from numpy.typing import NDArray
 RECORDS = Path(__file__).parent / "records"
 
 
-def record_files() -> list[Path]:
-    """The logs that contestants replay."""
-    given = os.environ.get("TILEWRIGHT_BENCH_RECORDS")
-    files = [Path(p) for p in given.split(":")] if given else sorted(RECORDS.glob("*.jsonl"))
-    return [f for f in files if f.exists()]
+def record_file() -> Path:
+    """The log that contestants replay: of this machine type, unless the environment names another."""
+    import tilewright as tw
+
+    return Path(
+        os.environ.get("TILEWRIGHT_BENCH_RECORDS") or RECORDS / f"{tw.Target.host(1).cpu}.jsonl"
+    )
 
 
 def tilewright_call(spec: Spec, n_threads: int) -> tuple[Callable[[], Any], str]:
@@ -41,7 +43,8 @@ def tilewright_call(spec: Spec, n_threads: int) -> tuple[Callable[[], Any], str]
     from tilewright.records import RecordStore
 
     target = tw.Target.host(n_threads)
-    store = RecordStore(record_files()[0]) if record_files() else None
+    log = record_file()
+    store = RecordStore(log) if log.exists() else None
     compiled = tw.compile(model(spec), records=store, target=target)
     for name, array in inputs(spec)[0].items():
         compiled.buffers[name][...] = array

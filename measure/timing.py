@@ -36,9 +36,7 @@ class Protocol:
     """The numbers of the protocol."""
 
     sample_s: float = 1e-3
-    warm_s: float = (
-        2e-4  # untimed, before each sample: the reference lets other threads fall asleep
-    )
+    warm_s: float = 2e-4  # untimed before each sample; the reference lets threads fall asleep
     reference_s: float = 3e-4
     first: int = 3
     most: int = 9

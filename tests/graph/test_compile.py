@@ -112,3 +112,15 @@ def test_kernels_without_a_record_are_drafted() -> None:
     assert plain.summary().startswith("1 kernels: 1 default;")
     for model in (compiled, plain):
         np.testing.assert_allclose(model.run({"a": A})["y"], EXPECTED, rtol=1e-5, atol=1e-5)
+
+
+def test_a_call_on_the_buffers_copies_nothing_and_keeps_the_inputs() -> None:
+    compiled = compile_graph(fused(), Target.host(1))  # type: ignore[arg-type]
+    buffers = compiled.buffers
+    buffers["a"][...] = A
+    for _ in range(2):
+        buffers["y"][...] = np.nan
+        compiled.execute()
+        np.testing.assert_allclose(buffers["y"], EXPECTED, rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(buffers["a"], A)
+    assert all(v.ctypes.data % 64 == 0 for v in buffers.values())

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from tests.schedule import workloads
+from tests.schedule.refusals import assert_refused
 
-from tilewright.errors import ScheduleError
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import Workload
 
@@ -145,7 +145,4 @@ REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
 def test_what_is_illegal_is_refused(
     workload: Callable[[], Workload], steps: str, message: str
 ) -> None:
-    s = Schedule(workload())
-    with pytest.raises(ScheduleError) as error:
-        exec(steps, {"s": s})
-    assert str(error.value) == message
+    assert_refused(workload, steps, message)
