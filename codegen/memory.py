@@ -97,8 +97,24 @@ def _safe(st: State, pointer: str, buffer: str, mask: Value | None) -> str:
 
 
 def load(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Value:
-    """Read an element, or one for each lane."""
+    """Read an element, or one for each lane; what was read already in this region is taken again."""
     stride = lane_stride(st, e.buffer, e.indices, lanes)
+    if stride is None or st.layout.places[e.buffer].register:  # registers are values anyway
+        return _load(st, e, lanes, mask, stride)
+    width = 1 if lanes is None or stride == 0 else lanes.width
+    count = width if lanes is None else lanes.count
+    key = (address(st, e.buffer, e.indices, lanes), stride, width, count, mask)
+    known = st.recall_load(e.buffer, key)
+    if known is not None:
+        return Value(known, width)
+    value = _load(st, e, lanes, mask, stride)
+    st.remember_load(e.buffer, key, value.name)
+    return value
+
+
+def _load(
+    st: State, e: Load, lanes: Lanes | None, mask: Value | None, stride: int | None
+) -> Value:
     if lanes is None or stride == 0:
         return _load_one(st, e, lanes, mask)
     if stride is None:
@@ -201,18 +217,19 @@ def _load_block(st: State, e: Load, lanes: Lanes, axis: Var) -> Value:
     assert isinstance(now, int)
     first = now // width * width
     with _bound(st, axis, first), _bound(st, lanes.var, lanes.base):
-        key = ("block", e.buffer, address(st, e.buffer, e.indices), width)
-    known = st.recall((*key, now - first))
+        key = ("block", address(st, e.buffer, e.indices), width, lanes.count)
+    known = st.recall_load(e.buffer, (*key, now - first))
     if known is None:
         rows = []
         ty = f"<{width} x {llvm_type(e.dtype)}>"
-        for n in range(width):
+        for n in range(lanes.count):
             with _bound(st, axis, first), _bound(st, lanes.var, lanes.base + n):
                 pointer = address(st, e.buffer, e.indices)
             rows.append(st.fb.value(f"load {ty}, ptr {pointer}, align {e.dtype.n_bytes}"))
+        rows += ["zeroinitializer"] * (width - lanes.count)
         for n, column in enumerate(transpose(st, rows, e.dtype)):
-            st.remember((*key, n), column)
-        known = st.recall((*key, now - first))
+            st.remember_load(e.buffer, (*key, n), column)
+        known = st.recall_load(e.buffer, (*key, now - first))
         assert known is not None
     return Value(known, width)
 
@@ -257,6 +274,7 @@ def store(
     st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
 ) -> None:
     """Write an element, or one for each lane."""
+    st.writes[buffer] = st.writes.get(buffer, 0) + 1
     place = st.layout.places[buffer]
     dtype = place.dtype
     stride = lane_stride(st, buffer, indices, lanes)

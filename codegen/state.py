@@ -53,6 +53,7 @@ class State:
     ranges: Ranges = field(default_factory=dict)
     order: dict[Var, int] = field(default_factory=dict)
     unrolled: dict[Var, int] = field(default_factory=dict)  # trips of the unrolled loops around
+    writes: dict[str, int] = field(default_factory=dict)  # stores so far to each buffer
     copies: int = 1  # of the code being written, one for each part of the loops around
     accumulators: dict[str, list[Value]] = field(default_factory=dict)
     _memo: list[dict[object, str]] = field(default_factory=lambda: [{}])
@@ -70,6 +71,14 @@ class State:
             if key in frame:
                 return frame[key]
         return None
+
+    def recall_load(self, buffer: str, key: object) -> str | None:
+        """What was read before in this very region, if nothing has been written to the buffer since."""
+        return self._memo[-1].get((key, self.writes.get(buffer, 0)))
+
+    def remember_load(self, buffer: str, key: object, name: str) -> str:
+        """Keep what was read from a buffer."""
+        return self.remember((key, self.writes.get(buffer, 0)), name)
 
     def remember(self, key: object, name: str) -> str:
         """Keep a result for later use in this region."""

@@ -16,11 +16,11 @@ LEAST = 4
 def block_axis(st: State, e: Load, lanes: Lanes) -> Var | None:
     """An unrolled loop along which the load is contiguous and whose iterations fill a square block.
 
-    The block is read at its first iteration, so the buffer must be one that the kernel never writes.
+    The block is read at its first iteration; where the buffer is written in between, it is read again.
     """
     place = st.layout.places[e.buffer]
     width = lanes.width
-    if width < LEAST or lanes.count < width or place.role not in (Role.INPUT, Role.CONST):
+    if width < LEAST or 2 * lanes.count < width or place.register or place.role is Role.OUTPUT:
         return None
     if not (e.dtype.is_float or e.dtype.is_int) or e.dtype.n_bytes < 4:
         return None

@@ -136,7 +136,8 @@ def block_facts(program: Program) -> list[BlockFacts]:
         for node in walk(store.value):
             if isinstance(node, Load):
                 accesses.append(_access(buffers[node.buffer], node.indices, False, lane))
-        flops, special = _operations(store)
+        unrolled = frozenset(f.var for f in loops if f.kind is LoopKind.UNROLLED)
+        flops, special = _operations(store, unrolled)
         out.append(BlockFacts(store, loops, tuple(dict.fromkeys(accesses)), flops, special))
     return out
 
@@ -169,35 +170,34 @@ def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
 _SPECIAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt", "sin", "cos"])
 
 
-def _operations(store: Store) -> tuple[int, int]:
-    flops, special = (1 if store.reduce else 0), 0
+def _operations(store: Store, unrolled: frozenset[Var]) -> tuple[int, int]:
+    """Operations of one iteration, and how many of them take many instructions."""
 
-    def go(e: Expr) -> None:
-        nonlocal flops, special
+    def both(*parts: tuple[int, int]) -> tuple[int, int]:
+        return sum(n for n, _ in parts), sum(n for _, n in parts)
+
+    def go(e: Expr) -> tuple[int, int]:
         match e:
             case Binary(op, a, b) if not a.dtype.is_int:
-                flops += 1
-                special += op in ("div", "pow")
-                go(a)
-                go(b)
+                return both((1, op in ("div", "pow")), go(a), go(b))
             case Unary(op, a):
-                flops += 1
-                special += op in _SPECIAL
-                go(a)
+                return both((1, op in _SPECIAL), go(a))
+            case Select(c, a, b) if _decided(c, unrolled):
+                return max(go(a), go(b))  # code is written for one of them
             case Select(c, a, b) if store.reduce and not any(isinstance(n, Load) for n in walk(c)):
-                go(a)  # code is written for each outcome of a condition on indices
-                go(b)
+                return both(go(a), go(b))  # code is written for each outcome of it
             case Select(c, a, b):
-                flops += 1
-                go(c)
-                go(a)
-                go(b)
+                return both((1, 0), go(c), go(a), go(b))
             case Cast(a):
-                flops += 1
-                go(a)
+                return both((1, 0), go(a))
+        return 0, 0
 
-    go(store.value)
-    return flops, special
+    return both((1 if store.reduce else 0, 0), go(store.value))
+
+
+def _decided(condition: Expr, unrolled: frozenset[Var]) -> bool:
+    """Whether a condition is known in each iteration of the unrolled loops."""
+    return all(n in unrolled for n in walk(condition) if isinstance(n, (Var, Load)))
 
 
 Ranges: TypeAlias = "tuple[tuple[Var, Expr], ...]"

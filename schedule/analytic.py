@@ -30,6 +30,7 @@ FMA_LATENCY = 4.0
 SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
 LOOP_COST = 1.0
 LINE = 64  # bytes that caches fetch at once
+MAX_STRIDE = 4  # between lanes, of loads by whole vectors
 TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
 
 
@@ -63,9 +64,11 @@ def _count(
         return times
     if a.lane_stride == 1:
         return times * chunks
+    if a.lane_stride is not None and a.lane_stride <= MAX_STRIDE and not a.is_store:
+        return times * chunks * (2 * a.lane_stride - 1)  # whole vectors and shuffles
     one_by_one = number(times * lane.extent)
     across = next((f for f in unrolled if not a.is_store and a.is_contiguous(f.var)), None)
-    if across is None or a.buffer.role not in (Role.INPUT, Role.CONST):
+    if across is None or a.buffer.role is Role.OUTPUT:
         return one_by_one
     whole = one_by_one * (TRANSPOSED / vl)  # square blocks, transposed in registers
     return Select(across.extent >= vl, whole, one_by_one, DType.FLOAT64)

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule.bounds import loop_ranges
+from tilewright.schedule.bounds import Loops, divide, loop_ranges
 from tilewright.schedule.program import For, LoopKind, Program, Stmt, Store, map_stmts, walk_stmts
 from tilewright.tensor.expr import (
+    Binary,
     Const,
     Expr,
     Load,
@@ -16,6 +17,7 @@ from tilewright.tensor.expr import (
     as_expr,
     ceildiv,
     const_value,
+    map_children,
     minimum,
     substitute,
     walk,
@@ -172,11 +174,37 @@ def split(
 
     def rebuild(old: For) -> Stmt:
         body = substitute_body(old.body, {loop: index})
+        if any(_divides(s) for s in walk_stmts(body)):
+            body = map_stmts(body, lambda s: _divided(s, tuple(zip(new[1:], sizes))))
         for var, extent in zip(reversed(new), reversed(extents)):
             body = (For(var, extent, body),)
         return body[0]
 
     return replace_loop(program, loop, rebuild), new
+
+
+def _quotient(node: Expr) -> bool:
+    return isinstance(node, Binary) and node.op in ("floordiv", "mod")
+
+
+def _divides(s: Stmt) -> bool:
+    found = (s.extent,) if isinstance(s, For) else (*s.indices, s.value)
+    return any(_quotient(n) for e in found for n in walk(e))
+
+
+def _divided(s: Stmt, loops: Loops) -> Stmt:
+    """Quotients and remainders by what a loop has been cut into, written without a division."""
+
+    def go(e: Expr) -> Expr:
+        e = map_children(e, go)
+        if isinstance(e, Binary) and _quotient(e):
+            quotient, rest = divide(e.a, e.b, loops)
+            return quotient if e.op == "floordiv" else rest
+        return e
+
+    if isinstance(s, For):
+        return replace(s, extent=go(s.extent), parts=tuple((v, go(n)) for v, n in s.parts))
+    return replace(s, indices=tuple(map(go, s.indices)), value=go(s.value))
 
 
 def fuse(program: Program, loops: Sequence[Var]) -> tuple[Program, Var]:

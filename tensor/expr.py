@@ -472,6 +472,14 @@ def _int_op(op: str, a: Expr, b: Expr) -> Expr:
             return Const(0, a.dtype) if op == "mod" else a
         if a == b:
             return Const(0 if op == "mod" else 1, a.dtype)
+        if vb is not None and vb > 1:
+            if type(a) is Poly:
+                whole, rest = _multiples(a, int(vb))
+                if whole:
+                    less = _int_op(op, rest, b)
+                    return less if op == "mod" else _add_int(poly(whole, 0, a.dtype), less, 1)
+            if type(a) is Min and op != "mod":
+                return _minimum(_int_op(op, x, b) for x in a.args)
     if op in ("min", "max") and a == b:
         return a
     if op == "min" and a.dtype is INDEX:
@@ -483,6 +491,21 @@ def _int_op(op: str, a: Expr, b: Expr) -> Expr:
     return Binary(op, a, b, DType.BOOL if op in COMPARISONS else a.dtype)
 
 
+def _multiples(a: Poly, divisor: int) -> tuple[dict[Monomial, int], Expr]:
+    """The terms that a positive divisor divides, divided by it, and what is left.
+
+    Data may overflow, so it is left alone.
+    """
+    whole, left = {}, {}
+    for m, c in a.terms:
+        data = any(isinstance(n, (Load, Read)) for atom in m for n in walk(atom))
+        if c % divisor or data:
+            left[m] = c
+        else:
+            whole[m] = c // divisor
+    return whole, poly(left, a.const, a.dtype)
+
+
 def _logic(op: str, a: Expr, b: Expr) -> Expr:
     for x, y in ((a, b), (b, a)):
         if type(x) is Const:
@@ -492,11 +515,24 @@ def _logic(op: str, a: Expr, b: Expr) -> Expr:
     return a if a == b else Binary(op, a, b, DType.BOOL)
 
 
+def _alternatives(a: Expr) -> tuple[Expr, ...]:
+    """What an integer is the least of: ``min(x, y) + z`` is the lesser of ``x + z`` and ``y + z``."""
+    if type(a) is Min:
+        return a.args
+    if type(a) is Poly:
+        for m, c in a.terms:
+            inner = m[0]
+            if c == 1 and len(m) == 1 and type(inner) is Min:
+                rest = poly({k: v for k, v in a.terms if k != m}, a.const, a.dtype)
+                return tuple(_add_int(x, rest, 1) for x in inner.args)
+    return (a,)
+
+
 def _minimum(args: Iterable[Expr]) -> Expr:
     """Least of integers: flattened, constants folded, constant-offset twins merged."""
     flat: list[Expr] = []
     for a in args:
-        flat.extend(a.args if type(a) is Min else (a,))
+        flat.extend(_alternatives(a))
     keep: dict[tuple[tuple[Monomial, int], ...], Expr] = {}
     for a in flat:
         terms, const = _terms(a)

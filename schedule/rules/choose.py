@@ -10,6 +10,7 @@ from tilewright.schedule.rules.naive import naive
 from tilewright.schedule.rules.rows import rows
 from tilewright.schedule.rules.stream import stream
 from tilewright.schedule.rules.tile import tile
+from tilewright.schedule.rules.winograd import winograd
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.workload import Workload
 
@@ -22,4 +23,4 @@ def default_rules(workload: Workload) -> tuple[Rule, ...]:
     """The rules tried on a workload; the first gives the default schedule, candidate zero."""
     if workload.anchor is None:
         return (naive, elementwise)
-    return (naive, tile, stream, rows)
+    return (naive, tile, winograd, stream, rows)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from tilewright.errors import ScheduleError
 from tilewright.schedule.rules.common import extent_of, inline_cheap, lane_count, vector_sizes
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Var, const_value
 
 __all__ = ["rows"]
+
+MOST_REPEATED = 2
 
 
 def rows(s: Schedule) -> None:
@@ -20,11 +24,20 @@ def rows(s: Schedule) -> None:
     if depth == 0:
         raise ScheduleError("rows: the reductions leave no axis to share; this rule needs rows")
     outer = s.fuse(*spatial[:depth])
+    once = {b: _iterations(s, b) for b in blocks if s.reduction(b)}
     for block in reversed(blocks[:-1]):
         s.compute_at(block, outer)
+    for block, n in once.items():
+        if _iterations(s, block) > MOST_REPEATED * n:
+            raise ScheduleError(f"rows: rows share what {block} computes, which would be repeated")
     for block in s.blocks():
         _vectorize(s, block, outer)
     s.parallel(outer)
+
+
+def _iterations(s: Schedule, block: str) -> float:
+    """How often a block's body runs; parts that are not numbers count once."""
+    return math.prod(const_value(s.extent(v)) or 1 for v in s.loops(block))
 
 
 def _row_loops(s: Schedule, blocks: list[str], spatial: list[Var]) -> int:
