@@ -22,7 +22,7 @@ STAGES = ("schedule", "emit", "parse", "passes", "codegen")
 def stages(name: str, candidates: int) -> dict[str, float]:
     """Median seconds of each stage over random candidates of an operator's first kernel."""
     spec = next(s for s in suite() if s["name"] == name)
-    task = tasks_of(model(spec), tw.Target.host(1))[0][0]
+    task = tasks_of(model(spec), tw.Target.host(1))[0][0][0]
     space = tw.Space(task)
     times = []
     for row in space.sample_rows(candidates, np.random.default_rng(0)):

@@ -121,7 +121,7 @@ def tune(specs: list[Spec], threads: list[int], trials: int, log: Path) -> None:
             target = tw.Target.host(n)
             for spec in specs:
                 onnx = model(spec)
-                kernels = len(tasks_of(onnx, target))
+                kernels = sum(len(forms) for forms, _ in tasks_of(onnx, target))
                 study = tw.tune(
                     onnx, trials=trials * kernels, records=store, pool=pool, target=target, progress=False
                 )  # fmt: skip

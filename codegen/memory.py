@@ -112,9 +112,7 @@ def load(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Value:
     return value
 
 
-def _load(
-    st: State, e: Load, lanes: Lanes | None, mask: Value | None, stride: int | None
-) -> Value:
+def _load(st: State, e: Load, lanes: Lanes | None, mask: Value | None, stride: int | None) -> Value:
     if lanes is None or stride == 0:
         return _load_one(st, e, lanes, mask)
     if stride is None:

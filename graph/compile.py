@@ -26,9 +26,9 @@ __all__ = ["Lookup", "compile_graph", "extract_tasks"]
 Lookup: TypeAlias = "Callable[[Workload], Trace | None]"
 
 
-def extract_tasks(fused: FusedGraph, target: Target) -> list[tuple[Task, int]]:
-    """The distinct tasks of a model and how often each is called in one run."""
-    return [(Task(w, target), count) for w, count in fused.weights()]
+def extract_tasks(fused: FusedGraph, target: Target) -> list[tuple[tuple[Task, ...], int]]:
+    """The distinct tasks of a model, each followed by its alternatives, and how often one runs it."""
+    return [(tuple(Task(w, target) for w in forms), n) for forms, n in fused.weights()]
 
 
 def _kernel(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.graph.alternatives import rewritten, with_weights
 from tilewright.graph.ir import Graph, Node
 from tilewright.graph.lowering import lower_node
 from tilewright.graph.operators import OPERATORS, VIEWS
@@ -24,13 +26,24 @@ LIMIT = 24  # nodes of one group
 class Group:
     """One kernel: what it computes and which values it reads and writes.
 
-    `inputs` has a value name for each input of the workload, in order; constants are among them.
+    Attributes
+    ----------
+    inputs : tuple of str
+        A value name for each input of the workload, in order; constants are among them.
+    alternatives : tuple of Group
+        Other workloads that compute the same, to within rounding.
     """
 
     workload: Workload
     inputs: tuple[str, ...]
     output: str
     nodes: tuple[Node, ...]
+    alternatives: tuple[Group, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Group, ...]:
+        """The group itself, then its alternatives."""
+        return (self, *self.alternatives)
 
 
 @dataclass(frozen=True)
@@ -53,10 +66,23 @@ class FusedGraph:
         """The distinct workloads, in order of first use."""
         return list({g.workload.key: g.workload for g in self.groups}.values())
 
-    def weights(self) -> list[tuple[Workload, int]]:
-        """The distinct workloads and how often each is called in one run."""
+    def weights(self) -> list[tuple[tuple[Workload, ...], int]]:
+        """The distinct workloads, each followed by its alternatives, and how often one runs it."""
         counts = Counter(g.workload.key for g in self.groups)
-        return [(w, counts[w.key]) for w in self.workloads()]
+        forms = {g.workload.key: tuple(f.workload for f in g.forms) for g in self.groups}
+        return [(forms[key], n) for key, n in counts.items()]
+
+    def choose(self, seconds: Callable[[Workload], float | None]) -> FusedGraph:
+        """Let each group take the fastest form of which the time is known; without any, the plain one."""
+
+        def pick(group: Group) -> Group:
+            known = [
+                (t, k) for k, f in enumerate(group.forms) if (t := seconds(f.workload)) is not None
+            ]
+            return group.forms[min(known)[1]] if known else group
+
+        chosen = tuple(map(pick, self.groups))
+        return replace(self, graph=with_weights(self.graph, chosen), groups=chosen)
 
     def root(self, name: str) -> str:
         """The value whose memory a value uses."""
@@ -65,8 +91,16 @@ class FusedGraph:
         return name
 
 
-def fuse(graph: Graph) -> FusedGraph:
-    """Put elementwise operators into the kernels that make their operands."""
+def fuse(graph: Graph, *, alternatives: bool = True) -> FusedGraph:
+    """Put elementwise operators into the kernels that make their operands.
+
+    Parameters
+    ----------
+    graph : Graph
+    alternatives : bool
+        Whether groups list other ways to compute the same, which round differently (Winograd's
+        convolutions).
+    """
     aliases = {n.outputs[0]: n.inputs[0] for n in graph.nodes if n.op in VIEWS}
     consumers = graph.consumers()
     taken: set[int] = set()
@@ -77,7 +111,10 @@ def fuse(graph: Graph) -> FusedGraph:
         cluster = _grow(graph, node, consumers, taken)
         taken.update(id(n) for n in cluster)
         clusters.append(cluster)
-    groups = [_group(graph, c) for c in _ordered(graph, clusters, aliases)]
+    groups = []
+    for c in _ordered(graph, clusters, aliases):
+        others = [_group(g, nodes) for g, nodes in rewritten(graph, c)] if alternatives else []
+        groups.append(replace(_group(graph, c), alternatives=tuple(others)))
     return FusedGraph(graph, tuple(groups), aliases)
 
 

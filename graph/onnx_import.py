@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tilewright.errors import GraphError, TensorError, UnsupportedOperatorError
 from tilewright.graph.ir import Graph, Node, ValueInfo
 from tilewright.graph.lowering import evaluate_node, infer
-from tilewright.graph.operators import ONNX_TYPES, OPERATORS, VIEWS
+from tilewright.graph.operators import INTERNAL, ONNX_TYPES, OPERATORS, VIEWS
 from tilewright.tensor.dtype import as_dtype
 
 if TYPE_CHECKING:
@@ -99,7 +99,11 @@ def _check_operators(proto: onnx.ModelProto, opset: int) -> None:
     missing = []
     for n, node in enumerate(proto.graph.node):
         domain = node.domain or "ai.onnx"
-        known = node.op_type in OPERATORS or node.op_type in (*VIEWS, *_STATIC, *_SPLIT)
+        known = node.op_type in OPERATORS.keys() - INTERNAL or node.op_type in (
+            *VIEWS,
+            *_STATIC,
+            *_SPLIT,
+        )
         if domain != "ai.onnx" or not known:
             version = versions.get(domain, "?")
             missing.append(

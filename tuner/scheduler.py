@@ -25,6 +25,7 @@ class Progress:
     weight: float
     bound_s: float
     best_s: float = math.inf
+    rival_best_s: float = math.inf  # of the tasks that compute the same in another way
     n_trials: int = 0
     rounds_without_gain: int = 0
     exhausted: bool = False
@@ -48,7 +49,7 @@ class Progress:
             return 0.0
         if not math.isfinite(self.best_s):
             return math.inf if self.n_trials < HOPELESS else 0.0
-        room = max(0.0, self.best_s - self.bound_s)
+        room = max(0.0, min(self.best_s, self.rival_best_s) - self.bound_s)
         return (
             self.weight * room * 0.6**self.rounds_without_gain / math.sqrt(1 + self.n_trials / 16)
         )

@@ -44,8 +44,9 @@ class Study:
 
     Parameters
     ----------
-    tasks : sequence of (Task, weight)
-        The weight is how often the kernel is called in one run of the model.
+    tasks : sequence of (Task or tuple of Task, weight)
+        The weight is how often the kernel is called in one run of the model. Tasks in a tuple are rivals:
+        each computes the same, the fastest will be used, and the first gives the default.
     store : RecordStore
         Finished trials of these tasks that it holds already are not repeated.
     pool : Pool
@@ -68,7 +69,7 @@ class Study:
 
     def __init__(
         self,
-        tasks: Sequence[tuple[Task, float]],
+        tasks: Sequence[tuple[Task | tuple[Task, ...], float]],
         store: RecordStore,
         pool: Pool,
         *,
@@ -86,7 +87,11 @@ class Study:
         self.batch = batch
         self.name = name
         self.interrupted = False
-        self._states = [TaskState(t, w, seed) for t, w in tasks]
+        self._kernels = [
+            [TaskState(t, w, seed) for t in (forms if isinstance(forms, tuple) else (forms,))]
+            for forms, w in tasks
+        ]
+        self._states = [s for forms in self._kernels for s in forms]
         self._statuses: Counter[str] = Counter()
         self._curve: list[tuple[int, float, float]] = []
         self._next_id = 0
@@ -179,6 +184,10 @@ class Study:
                     out += self._rows_of(state, min(missing, n - len(out)))
         if out:
             return out
+        for forms in self._kernels:
+            best_s = min(s.best_s for s in forms)
+            for s in forms:
+                s.progress.rival_best_s = best_s
         for _ in range(len(self._states)):
             index = pick([s.progress for s in self._states])
             if index is None:
@@ -256,7 +265,7 @@ class Study:
                 )
         self._learn([self._arrived.pop(p.ticket) for p in proposals])
         now = time.monotonic()
-        if all(math.isfinite(s.best_s) for s in self._states):
+        if all(math.isfinite(min(s.best_s for s in forms)) for forms in self._kernels):
             self._curve.append((self._n_done, now - self._started, self.model_seconds()))
         if progress is not None:
             progress.update(self._event(total, start_done, deadline))
@@ -331,9 +340,9 @@ class Study:
         Kernels of which nothing is known yet are left out.
         """
         total = 0.0
-        for s in self._states:
-            value = s.default_s if default else s.best_s
-            total += s.weight * value if math.isfinite(value) else 0.0
+        for forms in self._kernels:
+            value = forms[0].default_s if default else min(s.best_s for s in forms)
+            total += forms[0].weight * value if math.isfinite(value) else 0.0
         return total
 
     def _event(self, total: int, start_done: int, deadline: float) -> Event:

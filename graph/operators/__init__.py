@@ -15,7 +15,7 @@ from tilewright.graph.operators import (
 )
 from tilewright.graph.operators.call import ONNX_TYPES, VIEWS, Call, Kind, Table, view_shape
 
-__all__ = ["ONNX_TYPES", "OPERATORS", "VIEWS", "Call", "Kind", "view_shape"]
+__all__ = ["INTERNAL", "ONNX_TYPES", "OPERATORS", "VIEWS", "Call", "Kind", "view_shape"]
 
 OPERATORS: Table = {
     **elementwise.OPERATORS,
@@ -26,3 +26,4 @@ OPERATORS: Table = {
     **rows.OPERATORS,
     **windows.OPERATORS,
 }
+INTERNAL = frozenset(["WinogradConv"])  # made by the graph; no operators of ONNX

@@ -7,6 +7,7 @@ from tilewright.graph.operators.call import Call, Table
 from tilewright.graph.operators.windows import spatial
 from tilewright.tensor import ops, te
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.winograd import winograd_conv
 from tilewright.tensor.te import Compute
 
 __all__ = ["OPERATORS"]
@@ -20,6 +21,18 @@ def _conv(call: Call) -> Compute:
         x, w, stride=strides, padding=pads, dilation=dilations, groups=int(call.attribute("group", 1)),
         name=f"{call.name}.acc" if biased else call.name,
     )  # fmt: skip
+    if not biased:
+        return y
+    bias = call.tensor(2)
+    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+
+
+def _winograd(call: Call) -> Compute:
+    """A convolution whose weights have been transformed; made by the graph, not known to ONNX."""
+    x, u, m = call.tensor(0), call.tensor(1), int(call.attribute("tile"))
+    _, pads, _ = spatial(call, (3, 3))
+    biased = call.has(2)
+    y = winograd_conv(x, u, m, padding=pads, name=f"{call.name}.acc" if biased else call.name)
     if not biased:
         return y
     bias = call.tensor(2)
@@ -107,6 +120,7 @@ def _einsum(call: Call) -> Compute:
 
 OPERATORS: Table = {
     "Conv": ("anchor", _conv),
+    "WinogradConv": ("anchor", _winograd),
     "ConvTranspose": ("anchor", _conv_transpose),
     "MatMul": ("anchor", _matmul),
     "Gemm": ("anchor", _gemm),

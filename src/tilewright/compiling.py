@@ -30,6 +30,7 @@ def compile(
     target: Target | None = None,
     require_tuned: bool = False,
     draft: bool = True,
+    winograd: bool = True,
 ) -> CompiledModel:
     """Compile a model; each kernel gets the best schedule that the log has for it, else a drafted one.
 
@@ -48,6 +49,8 @@ def compile(
     draft : bool
         Whether kernels without a record get the schedule that the draft model predicts to be fastest;
         otherwise they get the default one, plain loops in vectors and on all threads.
+    winograd : bool
+        Whether convolutions may be computed in Winograd's form where the log says that it is faster.
 
     Returns
     -------
@@ -72,7 +75,11 @@ def compile(
             return None
         return best.trace
 
-    fused = fused_graph(model, shapes)
+    def seconds(workload: Workload) -> float | None:
+        best = store.best(workload.key, target.fingerprint) if store is not None else None
+        return None if best is None else best.value
+
+    fused = fused_graph(model, shapes, winograd=winograd).choose(seconds)
     if require_tuned:
         for workload in fused.workloads():
             lookup(workload)
@@ -84,12 +91,14 @@ def compile(
     return compile_graph(fused, target, lookup, draft=draft)
 
 
-def fused_graph(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> FusedGraph:
+def fused_graph(
+    model: Model, shapes: Mapping[str, Sequence[int]] | None = None, *, winograd: bool = True
+) -> FusedGraph:
     """Read a model, simplify it, and group its operators into workloads."""
     from tilewright.graph import fuse, load_onnx, simplify
 
     found = {name: tuple(dims) for name, dims in (shapes or {}).items()}
-    return fuse(simplify(load_onnx(model, found)))
+    return fuse(simplify(load_onnx(model, found)), alternatives=winograd)
 
 
 def default_target() -> Target:

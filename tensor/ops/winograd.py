@@ -70,7 +70,8 @@ def winograd_weights(w: NDArray[Any], m: int) -> NDArray[Any]:
     array of shape (m + 2, m + 2, c_in, c_out) and the type of `w`
     """
     g = np.asarray(_WEIGHTS[_tile(m)])
-    return np.einsum("pr,kcrs,qs->pqck", g, w.astype(np.float64), g).astype(w.dtype)
+    u: NDArray[Any] = np.einsum("pr,kcrs,qs->pqck", g, w.astype(np.float64), g, optimize=True)
+    return u.astype(w.dtype)
 
 
 def _tile(m: int) -> int:

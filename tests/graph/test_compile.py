@@ -80,7 +80,7 @@ def test_more_threads_than_compiled_for_are_refused(
 def test_a_known_schedule_is_replayed() -> None:
     graph = fused()
     target = Target.host(1)
-    task = extract_tasks(graph, target)[0][0]  # type: ignore[arg-type]
+    task = extract_tasks(graph, target)[0][0][0]  # type: ignore[arg-type]
     space = Space(task)
     row = space.sample_rows(20, np.random.default_rng(0))[-1]
     compiled = compile_graph(graph, target, lambda w: space.trace(row))  # type: ignore[arg-type]

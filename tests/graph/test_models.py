@@ -79,7 +79,7 @@ def test_schedules_from_anywhere_in_the_space_compute_the_model(case: Case, seed
     target = Target.host(2)
     rng = np.random.default_rng(seed)
     traces: dict[str, Trace] = {}
-    for task, _ in extract_tasks(fused, target):
+    for (task, *_), _ in extract_tasks(fused, target):
         space = Space(task)
         rows = space.sample_rows(16, rng)
         traces[task.workload.key] = space.trace(rows[int(rng.integers(len(rows)))])

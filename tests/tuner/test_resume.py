@@ -196,7 +196,7 @@ def test_a_finished_study_measures_nothing_when_it_is_run_again(tmp_path: Path) 
 
 
 def test_a_budget_leaves_time_for_the_leaders(tmp_path: Path) -> None:
-    s = study(tmp_path / "log", FormulaPool()).run(100_000, budget_s=1.0)
+    s = study(tmp_path / "log", FormulaPool()).run(100_000, budget_s=4.0)
     assert {r.workload for r in finals(s.store)} == {t.task.workload.key for t in s._states}
 
 
