@@ -25,9 +25,24 @@ def _extents(
     for s in body:
         if isinstance(s, For):
             parts = s.parts or ((s.var, s.extent),)
-            for _, e in parts:
-                yield e, above
+            if not _may_vary(s):
+                for _, e in parts:
+                    yield e, above
             yield from _extents(s.body, (*above, *parts))
+
+
+def _may_vary(s: For) -> bool:
+    """Whether the code of a loop is the same for every number of iterations, so that it need not be known."""
+    if s.kind is not LoopKind.SERIAL or s.parts:
+        return False
+    for inner in walk_stmts(s.body):
+        parts = inner.parts or ((inner.var, inner.extent),) if isinstance(inner, For) else ()
+        decides: list[Expr] = [n for _, e in parts for n in walk(e) if isinstance(n, Min)]
+        if isinstance(inner, Store):
+            decides = [n.cond for n in walk(inner.value) if isinstance(n, Select)]
+        if any(n == s.var for e in decides for n in walk(e)):
+            return False
+    return True
 
 
 def _mins(body: tuple[Stmt, ...], var: Var) -> list[tuple[Min, tuple[tuple[Var, Expr], ...]]]:

@@ -159,18 +159,18 @@ def split(
     for size in reversed(sizes):
         spans.insert(0, span)
         span = span * size
-    rest, index = found.extent, new[0] * span
+    rest, index, total = found.extent, new[0] * span, const_value(found.extent)
     extents = [ceildiv(rest, span)]
-    outer, whole = new[0] * span, span
+    outer = new[0] * span
     for var, size, inner in zip(new[1:], sizes, spans):
-        divides = const_value(rest) is not None and const_value(whole) is not None
-        if divides and int(rest.value) % int(whole.value) == 0:  # type: ignore[attr-defined]
-            extents.append(size)
-            rest = whole
+        length = const_value(size * inner)
+        if total is not None and length is not None and total % length == 0:
+            extents.append(size)  # no tile of this length is cut off
+            rest = rest - outer
         else:
             rest = rest - outer
             extents.append(minimum(size, ceildiv(rest, inner)))
-        index, outer, whole = index + var * inner, var * inner, inner
+        index, outer = index + var * inner, var * inner
 
     def rebuild(old: For) -> Stmt:
         body = substitute_body(old.body, {loop: index})

@@ -30,6 +30,7 @@ __all__ = ["tile", "vector_axes"]
 
 REGISTER_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 MOST_COPIED = 27  # steps of a window whose code may be written anew for each border
+LEAST_ROW = 4  # results beside each other in memory, for square blocks to be worth while
 CACHE_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
@@ -114,6 +115,7 @@ def tile(s: Schedule) -> None:
     cache: list[Var] = []
     register: list[Var] = []
     lane = vector.axis
+    row = extent_of(s, spatial[-1])
     for v in spatial:
         sizes = levels[v]
         if sizes is None:
@@ -144,6 +146,9 @@ def tile(s: Schedule) -> None:
     packed = [s.cache_read(anchor, b, pack=[(d, panel[1])]) for b, d in packs]
     shared = s.fuse(*outer)
     home = cache[-1] if cache else shared
+    final = None
+    if not vector.contiguous and row >= LEAST_ROW:
+        final, epilogue = epilogue or s.cache_write(anchor), None
     local = _accumulate(s, anchor, epilogue, home)
     for v in unrolled:
         s.unroll(v)
@@ -158,6 +163,8 @@ def tile(s: Schedule) -> None:
     _finish_init(s, f"{anchor}.init", home, lane)
     if local is not None:
         _finish_epilogue(s, local, home, vector)
+    if final is not None:
+        _transpose_back(s, final, shared, spatial.index(vector.axis), lanes)
     _place_producers(s, producers, anchor, shared, lane, small=_steps(s, window) <= MOST_COPIED)
     s.parallel(shared)
     for name in packed:
@@ -166,7 +173,7 @@ def tile(s: Schedule) -> None:
     for block in s.blocks():
         if s.loops(block) and not _scheduled(s, block):
             plain_nest(s, block)
-    s.require(s.code_size() <= 1200.0)
+    s.require(s.code_size() <= 600.0)
 
 
 def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] | None:
@@ -273,6 +280,25 @@ def _finish_epilogue(s: Schedule, block: str, home: Var, vector: VectorAxis) -> 
     for v in rest:
         s.unroll(v)
     s.vectorize(lane)
+
+
+def _transpose_back(s: Schedule, block: str, shared: Var, dim: int, lanes: int) -> None:
+    """Write a block of results whose vectors run along another axis than memory does: by square blocks."""
+    s.reverse_compute_at(block, shared)
+    made = next(
+        n.buffer
+        for n in walk(s.program.blocks()[block].value)
+        if isinstance(n, Load) and s.program.buffer(n.buffer).role is Role.TEMP
+    )
+    rank = len(s.program.buffer(made).shape)
+    s.transform_layout(made, [d for d in range(rank) if d != dim] + [dim])
+    loops = s.loops(block)
+    axes = loops[loops.index(shared) + 1 :]
+    a0, a1 = s.split(axes[dim], [lanes])
+    b0, b1 = s.split(axes[-1], [lanes])
+    s.reorder(*(v for v in axes[:-1] if v != axes[dim]), a0, b0, a1, b1)
+    s.unroll(a1)
+    s.vectorize(b1)
 
 
 def _place_producers(

@@ -30,6 +30,7 @@ def cut(s: Schedule, name: str, low: int, high: int) -> int:
 def test_the_cut_is_in_front_of_the_first_short_tile(extent: int, tile: int) -> None:
     s = Schedule(workloads.transpose(3, extent))
     s.split("i", [tile])
+    s.unroll("i.1")
     tiles = -(-extent // tile)
     expected = tiles if extent % tile == 0 or tiles == 1 else extent // tile
     assert cut(s, "i.0", 0, tiles) == expected
@@ -42,13 +43,24 @@ def test_nothing_is_cut_where_no_extent_depends_on_the_loop() -> None:
     assert cut(s, "j", 0, 9) == 9
 
 
-@pytest.mark.parametrize(("split", "n_bodies"), [([4], 2), ([7], 1), ([20], 1), ([4, 2], 2)])
-def test_a_tiled_loop_becomes_full_tiles_and_a_remainder(split: list[int], n_bodies: int) -> None:
+@pytest.mark.parametrize(
+    ("split", "n_bodies"), [([4], 4 + 2), ([7], 7), ([20], 14), ([3, 2], 2), ([4, 3], 3 + 2)]
+)
+def test_an_unrolled_tile_becomes_full_tiles_and_a_remainder(
+    split: list[int], n_bodies: int
+) -> None:
+    s = Schedule(workloads.transpose(9, 14))
+    s.unroll(s.split("i", split)[-1])
+    text = emit_module(s.program, 256, 1).module.text()
+    assert text.count("= fmul ") == n_bodies
+
+
+@pytest.mark.parametrize("split", [[4], [7], [20], [4, 2], [4, 3]])
+def test_a_tile_that_is_a_loop_has_one_body_for_every_length(split: list[int]) -> None:
     s = Schedule(workloads.transpose(9, 14))
     s.split("i", split)
     text = emit_module(s.program, 256, 1).module.text()
-    assert text.count("= fmul ") == n_bodies
-    assert "llvm.smin" not in text and "select i1" not in text
+    assert text.count("= fmul ") <= (2 if split == [4, 3] else 1)
 
 
 def padded_rows(n: int, tile: int) -> Schedule:
