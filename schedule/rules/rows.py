@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.program import Role, Scope
 from tilewright.schedule.rules.common import extent_of, inline_cheap, lane_count, vector_sizes
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Var, const_value
@@ -12,6 +13,7 @@ from tilewright.tensor.expr import Var, const_value
 __all__ = ["rows"]
 
 MOST_REPEATED = 2
+MOST_IN_REGISTERS = 12  # vectors of a row
 
 
 def rows(s: Schedule) -> None:
@@ -23,7 +25,13 @@ def rows(s: Schedule) -> None:
     depth = len(spatial) if reduced else _row_loops(s, blocks, spatial)
     if depth == 0:
         raise ScheduleError("rows: the reductions leave no axis to share; this rule needs rows")
-    outer = s.fuse(*spatial[:depth])
+    rows = spatial[:depth]
+    whole = _short(s, rows) and s.knob.choice("row", ["loops", "registers"]) == "registers"
+    if whole:
+        count = s.knob.values("rows", [n for n in (1, 2, 3, 4) if n <= extent_of(s, rows[-1])])
+        rows[-1], some = s.split(rows[-1], [count])
+        s.reorder(rows[-1], some)
+    outer = s.fuse(*rows)
     once = {b: _iterations(s, b) for b in blocks if s.reduction(b)}
     for block in reversed(blocks[:-1]):
         s.compute_at(block, outer)
@@ -31,8 +39,36 @@ def rows(s: Schedule) -> None:
         if _iterations(s, block) > MOST_REPEATED * n:
             raise ScheduleError(f"rows: rows share what {block} computes, which would be repeated")
     for block in s.blocks():
-        _vectorize(s, block, outer)
+        if whole:
+            _in_registers(s, block, outer)
+        else:
+            _vectorize(s, block, outer)
     s.parallel(outer)
+
+
+def _short(s: Schedule, rows: list[Var]) -> bool:
+    """Whether all that is computed of a row fits into registers, in more than one stage."""
+    n_rows = math.prod(extent_of(s, v) for v in rows)
+    for block in s.blocks():
+        size = _iterations(s, block) / n_rows
+        if size > MOST_IN_REGISTERS * lane_count(s, block) or size not in (
+            1,
+            const_value(s.extent(s.loops(block)[-1])),
+        ):
+            return False
+    return len(s.blocks()) > 1
+
+
+def _in_registers(s: Schedule, block: str, outer: Var) -> None:
+    """All vectors of a row, and some rows beside each other, as values."""
+    loops = s.loops(block)
+    *others, last = loops[loops.index(outer) + 1 :]
+    for v in others:
+        s.unroll(v)
+    s.vectorize(last)
+    buffer = s.program.blocks()[block].buffer
+    if s.program.buffer(buffer).role is Role.TEMP:
+        s.set_scope(buffer, Scope.REGISTER)
 
 
 def _iterations(s: Schedule, block: str) -> float:
