@@ -31,11 +31,12 @@ def rewritten(graph: Graph, cluster: Sequence[Node]) -> list[tuple[Graph, list[N
     seed = cluster[0]
     if not _small_window(graph, seed):
         return []
-    channels_out, channels_in = graph.values[seed.inputs[1]].shape[:2]
+    channels_out, channels_in, *window = graph.values[seed.inputs[1]].shape
     out = []
     for m in TILES:
         name = f"{seed.inputs[1]}.winograd{m}"
-        zeros = np.broadcast_to(np.float32(0), (m + 2, m + 2, channels_in, channels_out))
+        shape = (m + 2, m + 2, *window[:-2], channels_in, channels_out)
+        zeros = np.broadcast_to(np.float32(0), shape)
         node = replace(
             seed, op=WINOGRAD, inputs=(seed.inputs[0], name, *seed.inputs[2:]),
             attributes=(*seed.attributes, ("tile", m)),
@@ -45,18 +46,20 @@ def rewritten(graph: Graph, cluster: Sequence[Node]) -> list[tuple[Graph, list[N
 
 
 def _small_window(graph: Graph, n: Node) -> bool:
-    """Whether a node is a convolution that Winograd's tiles suit: 3x3, stride 1, many channels."""
+    """Whether a node is a convolution that Winograd's tiles suit: 3x3 (or n x 3 x 3), stride 1, many
+    channels."""
     if n.op != "Conv" or n.inputs[1] not in graph.constants:
         return False
     weights = graph.values[n.inputs[1]]
     return (
         weights.dtype is DType.FLOAT32
-        and weights.shape[2:] == (3, 3)
+        and len(weights.shape) in (4, 5)
+        and weights.shape[-2:] == (3, 3)
         and n.attribute("group", 1) == 1
         and all(s == 1 for s in n.attribute("strides", (1,)))
         and all(d == 1 for d in n.attribute("dilations", (1,)))
         and min(weights.shape[:2]) >= LEAST_CHANNELS
-        and min(graph.values[n.outputs[0]].shape[2:]) >= 4
+        and min(graph.values[n.outputs[0]].shape[-2:]) >= 4
     )
 
 

@@ -30,7 +30,7 @@ def _conv(call: Call) -> Compute:
 def _winograd(call: Call) -> Compute:
     """A convolution whose weights have been transformed; made by the graph, not known to ONNX."""
     x, u, m = call.tensor(0), call.tensor(1), int(call.attribute("tile"))
-    _, pads, _ = spatial(call, (3, 3))
+    _, pads, _ = spatial(call, (*u.shape[2:-2], 3, 3))
     biased = call.has(2)
     y = winograd_conv(x, u, m, padding=pads, name=f"{call.name}.acc" if biased else call.name)
     if not biased:

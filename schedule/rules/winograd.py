@@ -51,12 +51,12 @@ def _stages(s: Schedule) -> _Stages:
 
     tile = before(product)
     rows = before(tile) if tile else None
-    if tile is None or rows is None or len(s.spatial(product)) != 6:
+    if tile is None or rows is None or len(s.spatial(product)) not in (6, 7):
         raise ScheduleError(f"winograd: {product} is no product of transformed tiles")
     columns = after(product)
     places = after(columns)
     found = _Stages(before(rows), rows, tile, product, columns, places, after(places))
-    if found.final != s.blocks()[-1] or len(s.loops(found.final)) != 4:
+    if found.final != s.blocks()[-1] or len(s.loops(found.final)) not in (4, 5):
         raise ScheduleError(f"winograd: {found.final} is not the only stage after the transforms")
     return found
 
@@ -66,7 +66,7 @@ def winograd(s: Schedule) -> None:
     anchor_of(s, "winograd")
     inline_cheap(s)
     stages = _stages(s)
-    lanes, size = lane_count(s, stages.product), extent_of(s, s.spatial(stages.product)[2])
+    lanes, size = lane_count(s, stages.product), extent_of(s, s.spatial(stages.product)[-4])
     early = s.knob.choice("tiles", ["with_rows", "first"]) == "first"
     local = stages.product
     product = s.cache_write(local)
@@ -79,7 +79,7 @@ def winograd(s: Schedule) -> None:
     if early:
         loops = s.loops(stages.tile)
         _tiles(s, stages, loops)
-        s.parallel(s.fuse(*s.loops(stages.tile)[:3]))
+        s.parallel(s.fuse(*s.loops(stages.tile)[:-3]))
     else:
         s.compute_at(stages.tile, shared)
         _tiles(s, stages, _below(s, stages.tile, shared))
@@ -95,17 +95,18 @@ def _below(s: Schedule, block: str, loop: Var) -> list[Var]:
 
 def _final(s: Schedule, block: str, m: int, lanes: int, early: bool) -> tuple[Var, Var]:
     """Rows of tiles, blocks of channels; square blocks of channels and places, to be transposed."""
-    n, oc, oh, ow = s.loops(block)
+    n, oc, *depth, oh, ow = s.loops(block)
     rows = s.knob.values("rows", [r for r in ROWS if (r - 1) * m < extent_of(s, oh)])
     count = s.knob.values("channels", [b for b in BLOCKS if (b - 1) * lanes < extent_of(s, oc)])
     h0, h1, h2 = s.split(oh, [rows, m])
     c0, c1, c2 = s.split(oc, [count, lanes])
     w0, w1 = s.split(ow, [lanes])
-    s.reorder(n, h0, c0, h1, h2, c1, w0, c2, w1)
+    inner = [c0, h1, h2, c1, w0, c2, w1]
+    s.reorder(*((n, *depth, h0) if early else (n, h0, *depth)), *inner)
     s.unroll(c2)
     s.vectorize(w1)
     if early:
-        shared = s.fuse(n, h0, c0)
+        shared = s.fuse(n, *depth, h0, c0)
         return shared, shared
     return s.fuse(n, h0), c0
 
@@ -139,21 +140,24 @@ def _product(s: Schedule, stages: _Stages, copy: str, lanes: int, home: Var) -> 
     vectors = s.knob.values("channels.r", [v for v in (1, 2, 3, 4, 6) if (v - 1) * lanes < many])
     s.require(width * vectors + vectors <= s.task.target.n_registers - 1)
     steps = s.knob.values("ic.u", [1, 2, 4, 8])
-    n, th, p, q, w, c = _below(s, copy, home)
+    *lead, th, p, q, w, c = _below(s, copy, home)
     w0, w1 = s.split(w, [width])
     c0, c1 = s.split(c, [vectors * lanes])
-    s.reorder(n, p, q, c0, th, w0, w1, c1)
+    s.reorder(*lead, p, q, c0, th, w0, w1, c1)
     s.unroll(w1)
     s.vectorize(c1)
     s.compute_at(stages.product, w0)
     store = s.program.blocks()[stages.product]
     weights = _weights(s, stages)
-    s.cache_read(stages.product, weights, pack=[(3, vectors * lanes)])
+    last = len(s.program.buffer(weights).shape) - 1
+    s.cache_read(stages.product, weights, pack=[(last, vectors * lanes)])
     s.set_scope(store.buffer, Scope.REGISTER)
-    *spatial, lane, depth = _below(s, stages.product, w0)
-    k0, k1 = s.split(depth, [steps])
-    s.reorder(k0, k1, *spatial, lane)
-    s.decompose_reduction(stages.product, k0)
+    reduced = s.reduction(stages.product)
+    *spatial, lane = (v for v in _below(s, stages.product, w0) if v not in reduced)
+    k0, k1 = s.split(reduced[-1], [steps])
+    steps_outside = [*reduced[:-1], k0]
+    s.reorder(*steps_outside, k1, *spatial, lane)
+    s.decompose_reduction(stages.product, steps_outside[0])
     s.unroll(k1)
     for v in spatial:
         s.unroll(v)
@@ -173,8 +177,8 @@ def _weights(s: Schedule, stages: _Stages) -> str:
 
 def _tiles(s: Schedule, stages: _Stages, loops: list[Var]) -> None:
     """Each channel's padded rows, their sums along columns, then along rows."""
-    n, th, p, q, c, w = loops
-    s.reorder(n, th, c, p, q, w)
+    *lead, p, q, c, w = loops
+    s.reorder(*lead, c, p, q, w)
     s.unroll(q)
     s.compute_at(stages.rows, c)
     if stages.pad is not None:

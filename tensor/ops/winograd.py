@@ -61,16 +61,18 @@ def winograd_weights(w: NDArray[Any], m: int) -> NDArray[Any]:
 
     Parameters
     ----------
-    w : (c_out, c_in, 3, 3)
+    w : (c_out, c_in, *depth, 3, 3)
     m : {2, 4}
         Outputs of one tile along each axis.
 
     Returns
     -------
-    array of shape (m + 2, m + 2, c_in, c_out) and the type of `w`
+    array of shape (m + 2, m + 2, *depth, c_in, c_out) and the type of `w`
     """
     g = np.asarray(_WEIGHTS[_tile(m)])
-    u: NDArray[Any] = np.einsum("pr,kcrs,qs->pqck", g, w.astype(np.float64), g, optimize=True)
+    u: NDArray[Any] = np.einsum(
+        "pr,kc...rs,qs->pq...ck", g, w.astype(np.float64), g, optimize=True
+    )
     return u.astype(w.dtype)
 
 
@@ -106,69 +108,105 @@ def _rows(at: Expr, matrix: Sequence[Sequence[float]], values: Sequence[Expr]) -
 def winograd_conv(
     x: Tensor, u: Tensor, m: int, *, padding: Sequence[tuple[int, int]], name: str = "Y"
 ) -> Compute:
-    """Convolution with a 3x3 kernel and stride 1, in tiles of m x m results.
+    """Convolution with a 3x3 kernel (in the last two dimensions) and stride 1, in tiles of m x m results.
 
     Each tile takes (m + 2)**2 products of a channel instead of 9 m**2: 2.25 times fewer for m = 2, 4 times
     for m = 4. The error grows: against float64, about 2 and 10 times that of the direct sum in float32.
 
     Parameters
     ----------
-    x : (n, c_in, h, w), float32 or float64
-    u : (m + 2, m + 2, c_in, c_out)
+    x : (n, c_in, *d, h, w), float32 or float64; at most one dimension d
+    u : (m + 2, m + 2, *kd, c_in, c_out)
         From `winograd_weights`.
     m : {2, 4}
     padding : (before, after) for each spatial dimension
     """
     call, size = f"winograd_conv({list(x.shape)}, {list(u.shape)}, m={m})", _tile(m) + 2
-    if len(x.shape) != 4 or u.shape[:2] != (size, size) or x.shape[1] != u.shape[2]:
+    deep = len(x.shape) - 4  # dimensions besides the tiles'
+    if deep not in (0, 1) or len(u.shape) != 4 + deep or u.shape[:2] != (size, size):
+        raise TensorError(f"{call}: the shapes do not fit")
+    if x.shape[1] != u.shape[-2] or len(padding) != 2 + deep:
         raise TensorError(f"{call}: the shapes do not fit")
     if x.dtype not in (DType.FLOAT32, DType.FLOAT64):
         raise TensorError(f"{call}: needs float32 or float64; the sums would lose too much")
-    n, channels = x.shape[:2]
-    sizes = [s + b + a - 2 for s, (b, a) in zip(x.shape[2:], padding)]
+    n, channels, kernel = x.shape[0], x.shape[1], (*u.shape[2 : 2 + deep], 3, 3)
+    sizes = [s + b + a - k + 1 for s, (b, a), k in zip(x.shape[2:], padding, kernel)]
     if min(sizes) < 1:
         raise TensorError(f"{call}: the kernel is larger than the padded input")
-    tiles = [-(-s // m) for s in sizes]
-    before = [b for b, _ in padding]
-    after = [t * m + 2 - s - b for t, s, b in zip(tiles, x.shape[2:], before)]
+    tiles = [-(-s // m) for s in sizes[deep:]]
+    before, after = [b for b, _ in padding], [a for _, a in padding]
+    for d in (deep, deep + 1):
+        after[d] = tiles[d - deep] * m + 2 - x.shape[2 + d] - before[d]
     source = padded(x, before, after, 0.0, f"{name}.pad")
-    bt, at = _INPUT[m], _OUTPUT[m]
-    rows = te.compute(
-        (n, channels, tiles[0], size, tiles[1] * m + 2),
-        lambda b, c, i, p, v: _rows(p, bt, [source[b, c, i * m + r, v] for r in range(size)]),
-        f"{name}.rows",
-        axes=["n", "c", "th", "p", "v"],
-    )
-    tile = te.compute(
-        (n, tiles[0], size, size, channels, tiles[1]),
-        lambda b, i, p, q, c, j: _rows(q, bt, [rows[b, c, i, p, j * m + s] for s in range(size)]),
-        f"{name}.tile",
-        axes=["n", "th", "p", "q", "c", "tw"],
-    )
-    k = te.reduce_axis(channels, "ic")
+    tile = _tiles(source, m, tiles, name)
+    c = te.reduce_axis(channels, "ic")
+    along = [te.reduce_axis(k, "kd") for k in kernel[:deep]]
+
+    def multiply(b: Expr, *at: Expr) -> Expr:
+        d, (i, p, q, j, o) = at[:deep], at[deep:]
+        here = [v + k.var for v, k in zip(d, along)]
+        weight = u[(p, q, *(k.var for k in along), c.var, o)]
+        return te.sum(tile[(b, *here, i, p, q, c.var, j)] * weight, [*along, c])
+
+    lead = ["n", *["od"] * deep]
     product = te.compute(
-        (n, tiles[0], size, size, tiles[1], u.shape[3]),
-        lambda b, i, p, q, j, o: te.sum(tile[b, i, p, q, k.var, j] * u[p, q, k.var, o], k),
-        f"{name}.product",
-        axes=["n", "th", "p", "q", "tw", "oc"],
-    )
-    columns = te.compute(
-        (n, tiles[0], m, size, tiles[1], u.shape[3]),
-        lambda b, i, a, q, j, o: _rows(a, at, [product[b, i, p, q, j, o] for p in range(size)]),
-        f"{name}.columns",
-        axes=["n", "th", "a", "q", "tw", "oc"],
-    )
+        (n, *sizes[:deep], tiles[0], size, size, tiles[1], u.shape[-1]), multiply, f"{name}.product",
+        axes=[*lead, "th", "p", "q", "tw", "oc"],
+    )  # fmt: skip
+    places = _results(product, m, sizes, name)
 
-    def result(b: Expr, h: Expr, v: Expr, o: Expr) -> Expr:
-        parts = [columns[b, h // m, h % m, q, v // m, o] for q in range(size)]
-        return _rows(v % m, at, parts)
+    def final(b: Expr, o: Expr, *at: Expr) -> Expr:
+        return places[(b, *at, o)]
 
-    places = te.compute(
-        (n, *sizes, u.shape[3]), result, f"{name}.places", axes=["n", "oh", "ow", "oc"]
-    )
     return te.compute(
-        (n, u.shape[3], *sizes),
-        lambda b, o, h, v: places[b, h, v, o],
-        name,
-        axes=["n", "oc", "oh", "ow"],
+        (n, u.shape[-1], *sizes), final, name, axes=["n", "oc", *["od"] * deep, "oh", "ow"]
+    )
+
+
+def _tiles(source: Tensor, m: int, tiles: Sequence[int], name: str) -> Compute:
+    """Transformed inputs, (n, *d, tiles of rows, p, q, c, tiles of columns), by way of the sums of rows."""
+    size, bt, (n, channels, *depth) = m + 2, _INPUT[m], source.shape[:-2]
+    deep = ["d"] * len(depth)
+
+    def sum_rows(b: Expr, c: Expr, *at: Expr) -> Expr:
+        *d, i, p, v = at
+        return _rows(p, bt, [source[(b, c, *d, i * m + r, v)] for r in range(size)])
+
+    rows = te.compute(
+        (n, channels, *depth, tiles[0], size, tiles[1] * m + 2), sum_rows, f"{name}.rows",
+        axes=["n", "c", *deep, "th", "p", "v"],
+    )  # fmt: skip
+
+    def sum_columns(b: Expr, *at: Expr) -> Expr:
+        *d, i, p, q, c, j = at
+        return _rows(q, bt, [rows[(b, c, *d, i, p, j * m + r)] for r in range(size)])
+
+    return te.compute(
+        (n, *depth, tiles[0], size, size, channels, tiles[1]), sum_columns, f"{name}.tile",
+        axes=["n", *deep, "th", "p", "q", "c", "tw"],
+    )  # fmt: skip
+
+
+def _results(product: Tensor, m: int, sizes: Sequence[int], name: str) -> Compute:
+    """Products transformed back, channels last: (n, *d, h, w, c_out)."""
+    at, size = _OUTPUT[m], m + 2
+    *lead, rows, _, _, columns, channels = product.shape
+    deep = ["od"] * (len(lead) - 1)
+
+    def back(*axes: Expr) -> Expr:
+        *d, i, a, q, j, o = axes
+        return _rows(a, at, [product[(*d, i, p, q, j, o)] for p in range(size)])
+
+    half = te.compute(
+        (*lead, rows, m, size, columns, channels), back, f"{name}.columns",
+        axes=["n", *deep, "th", "a", "q", "tw", "oc"],
+    )  # fmt: skip
+
+    def result(*axes: Expr) -> Expr:
+        *d, h, w, o = axes
+        parts = [half[(*d, h // m, h % m, q, w // m, o)] for q in range(size)]
+        return _rows(w % m, at, parts)
+
+    return te.compute(
+        (lead[0], *sizes, channels), result, f"{name}.places", axes=["n", *deep, "oh", "ow", "oc"]
     )

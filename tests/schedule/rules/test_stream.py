@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.codegen import harness
+from tests.schedule.rules.sampled import check_candidates
 
 from tilewright.codegen.build import build
 from tilewright.codegen.target import Target
@@ -42,19 +42,7 @@ WORKLOADS: dict[str, Callable[[], Compute]] = {
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_streamed_reductions_compute_the_workload(name: str) -> None:
-    workload = Workload.of(WORKLOADS[name]())
-    space = Space(Task(workload, TARGET))
-    sketch = next(n for n, s in enumerate(space.sketches) if s.name == "stream")
-    rows = space.sample_rows(4000, np.random.default_rng(0))
-    data = make_inputs(workload)
-    expected = evaluate(workload, data, precision="double")
-    mine = rows[rows[:, 0] == sketch]
-    assert len(mine) >= 6
-    for row in mine[:: max(1, len(mine) // 12)]:
-        found = harness.run(build(workload, space.trace(row), TARGET), data)
-        for a, b in zip(found, expected):
-            problem = compare(a, b, tolerance(workload))
-            assert problem is None, f"{space.row_ids(row)}: {problem}"
+    check_candidates(Workload.of(WORKLOADS[name]()), "stream", TARGET, least=6, most=12)
 
 
 def test_the_reduction_runs_outside_of_the_results() -> None:
