@@ -13,6 +13,8 @@ from tilewright.tensor.expr import (
     Const,
     Expr,
     Load,
+    Min,
+    Poly,
     Var,
     as_expr,
     ceildiv,
@@ -159,12 +161,12 @@ def split(
     for size in reversed(sizes):
         spans.insert(0, span)
         span = span * size
-    rest, index, total = found.extent, new[0] * span, const_value(found.extent)
+    rest, index = found.extent, new[0] * span
     extents = [ceildiv(rest, span)]
     outer = new[0] * span
     for var, size, inner in zip(new[1:], sizes, spans):
         length = const_value(size * inner)
-        if total is not None and length is not None and total % length == 0:
+        if length is not None and _is_multiple(found.extent, int(length)):
             extents.append(size)  # no tile of this length is cut off
             rest = rest - outer
         else:
@@ -181,6 +183,18 @@ def split(
         return body[0]
 
     return replace_loop(program, loop, rebuild), new
+
+
+def _is_multiple(extent: Expr, n: int) -> bool:
+    """Whether a number divides an extent, whatever the variables in it."""
+    match extent:
+        case Const(value):
+            return int(value) % n == 0
+        case Min(args):
+            return all(_is_multiple(a, n) for a in args)
+        case Poly(terms, const):
+            return const % n == 0 and all(c % n == 0 for _, c in terms)
+    return n == 1
 
 
 def _quotient(node: Expr) -> bool:

@@ -173,7 +173,7 @@ def tile(s: Schedule) -> None:
     for block in s.blocks():
         if s.loops(block) and not _scheduled(s, block):
             plain_nest(s, block)
-    s.require(s.code_size() <= 600.0)
+    s.require(s.code_size() <= 400.0)
 
 
 def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] | None:
