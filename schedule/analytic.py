@@ -29,6 +29,7 @@ __all__ = ["BlockCost", "block_cost"]
 FMA_LATENCY = 4.0
 SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
 LOOP_COST = 1.0
+OVERLAP = 0.1  # of the arithmetic is not hidden behind the memory
 LINE = 64  # bytes that caches fetch at once
 MAX_STRIDE = 4  # between lanes, of loads by whole vectors
 TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
@@ -167,7 +168,7 @@ def block_seconds(facts: BlockFacts, cost: BlockCost, target: Target) -> Expr:
     memory = target.bandwidth_gbs * 1e9
     seconds = maximum(cost.cycles * unit, cost.traffic[0] / (line / 2))
     seconds = maximum(seconds, cost.traffic[1] / (line / 6))
-    seconds = maximum(seconds, cost.traffic[2] / memory)
+    seconds = maximum(seconds, cost.traffic[2] / memory) + cost.cycles * (unit * OVERLAP)
     return seconds / speedup(facts, target)
 
 
