@@ -64,12 +64,15 @@ def _shape(buffer: Buffer) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _strides(shape: tuple[int, ...], buffer: Buffer) -> tuple[int, ...]:
+    aligned = {d: (factor, offset) for d, factor, offset in buffer.aligned}
     out: list[int] = []
     step = 1
-    for n in reversed(shape):
+    for d in reversed(range(len(shape))):
+        factor, offset = aligned.get(d, (1, 0))
+        step += (offset - step) % factor
         out.insert(0, step)
-        step *= n
+        step *= shape[d]
     return tuple(out)
 
 
@@ -84,7 +87,7 @@ def lay_out(program: Program, vector_bits: int) -> Layout:
         if register and shape:
             lanes = max(1, vector_bits // (8 * b.dtype.n_bytes))
             padded = (*shape[:-1], -(-shape[-1] // lanes) * lanes)
-        strides = _strides(padded)
+        strides = _strides(padded, b)
         per_thread = False
         offset = 0
         if register and sum(touches(s, b.name) for s in program.body) > 1:

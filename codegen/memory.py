@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tilewright.codegen import values
+from tilewright.codegen import hints, values
 from tilewright.codegen.irbuilder import llvm_type, vector_type
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.codegen.transposed import block_axis, transpose
@@ -269,7 +269,13 @@ def _bound(st: State, var: Var, number: int) -> Iterator[None]:
 
 
 def store(
-    st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
+    st: State,
+    buffer: str,
+    indices: tuple[Expr, ...],
+    value: Value,
+    lanes: Lanes | None,
+    *,
+    past_caches: bool = False,
 ) -> None:
     """Write an element, or one for each lane."""
     st.writes[buffer] = st.writes.get(buffer, 0) + 1
@@ -287,6 +293,10 @@ def store(
             name = st.fb.value(f"zext <{width} x i1> {name} to <{width} x i8>")
         ty = f"<{width} x {_memory_type(dtype)}>"
         pointer = address(st, buffer, indices, lanes)
+        n_bytes = width * dtype.n_bytes
+        if past_caches and lanes.count == width and n_bytes in (16, 32, 64):
+            hints.store_past_caches(st, buffer, pointer, f"{ty} {name}", n_bytes)
+            return
         if lanes.count == width or place.register:
             st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
             return

@@ -20,6 +20,7 @@ __all__ = [
     "Buffer",
     "For",
     "LoopKind",
+    "Pragma",
     "Program",
     "Role",
     "Scope",
@@ -37,6 +38,12 @@ class LoopKind(enum.Enum):
     PARALLEL = "parallel"  # iterations are shared among threads; outermost loops only
     VECTORIZED = "vectorized"  # iterations become vector lanes; innermost loops only
     UNROLLED = "unrolled"
+
+
+class Pragma(enum.Enum):
+    """A hint to the code generator."""
+
+    NONTEMPORAL = "nontemporal"  # write past the caches
 
 
 class Role(enum.Enum):
@@ -58,13 +65,18 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A dense row-major array."""
+    """A row-major array.
+
+    It is dense but for `aligned`: (dimension, factor, offset) makes the stride of the dimension, in
+    elements, the next number that is `offset` modulo `factor`.
+    """
 
     name: str
     shape: tuple[Expr, ...]
     dtype: DType
     role: Role
     scope: Scope = Scope.GLOBAL
+    aligned: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,7 @@ class Store:
     value: Expr
     reduce: str | None = None
     init: Expr | None = None
+    pragmas: tuple[Pragma, ...] = ()
 
 
 Stmt: TypeAlias = For | Store

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from tilewright.schedule.program import Pragma
 from tilewright.schedule.rules.common import (
     extent_of,
     inline_cheap,
@@ -36,6 +39,11 @@ def _schedule(s: Schedule, block: str) -> None:
         f"{block}.v", vector_sizes(extent_of(s, vector), lanes, most=8 if axis is None else 2)
     )
     v0, v1 = s.split(vector, [size])
+    if (
+        _beyond_caches(s, block)
+        and s.knob.choice(f"{block}.stores", ["cached", "past_caches"]) == "past_caches"
+    ):
+        s.pragma(block, Pragma.NONTEMPORAL)
     if axis is None:
         s.vectorize(v1)
         s.parallel(s.fuse(*(v0 if v == vector else v for v in loops)))
@@ -48,6 +56,14 @@ def _schedule(s: Schedule, block: str) -> None:
     s.vectorize(v1)
     s.unroll(o1)
     s.parallel(s.fuse(*outer))
+
+
+def _beyond_caches(s: Schedule, block: str) -> bool:
+    """Whether a block's result is larger than all caches of the target."""
+    assert s.task is not None
+    buffer = s.program.buffer(s.program.blocks()[block].buffer)
+    size = math.prod(extent_of(s, v) for v in s.loops(block)) * buffer.dtype.n_bytes
+    return size > s.task.target.l3_bytes
 
 
 def _transposed(s: Schedule, block: str, last: Var) -> Var | None:

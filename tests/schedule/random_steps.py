@@ -75,6 +75,7 @@ BLOCKS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, block, loop, n: s.cache_write(block),
     lambda s, block, loop, n: s.decompose_reduction(block, loop),
     lambda s, block, loop, n: s.rfactor(block, loop),
+    lambda s, block, loop, n: s.pragma(block, "nontemporal"),
 )
 BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer),
@@ -82,6 +83,7 @@ BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)]),
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
+    lambda s, buffer, block, n: s.storage_align(buffer, 0, 8, n),
 )
 
 
