@@ -66,8 +66,8 @@ def loops_to(program: Program, loop: Var) -> tuple[For, ...]:
 def _scalar_loop(program: Program, loop: Var, call: str) -> For:
     """The loop that a block is moved into."""
     found = find_loop(program, loop)
-    if found.kind is LoopKind.VECTORIZED:
-        raise ScheduleError(f"{call}: {loop.name} is vectorized; move blocks before that")
+    if found.kind in (LoopKind.VECTORIZED, LoopKind.TENSORIZED):
+        raise ScheduleError(f"{call}: {loop.name} is {found.kind.value}; move blocks before that")
     return found
 
 

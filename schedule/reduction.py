@@ -42,6 +42,9 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
         raise ScheduleError(
             f"{call}: the loop is not around {block}; choose one of {', '.join(f.var.name for f in loops)}"
         )
+    if loops[depth].kind is LoopKind.TENSORIZED:  # it is part of what its lanes do
+        depth -= 1
+        loop = loops[depth].var
     reduced = reduction_loops(program, block)
     for outer in loops[:depth]:
         if any(outer is r for r in reduced):
