@@ -15,6 +15,7 @@ from tilewright.schedule.loops import reduction_loops
 from tilewright.schedule.program import Buffer, For, LoopKind, Program, Store, walk_stmts
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
+    INDEX,
     Binary,
     Cast,
     Const,
@@ -132,18 +133,22 @@ def block_facts(program: Program) -> list[BlockFacts]:
             for v, _ in (f.parts or ((f.var, f.extent),))
         )
         lane = next((f.var for f in loops if f.kind is LoopKind.VECTORIZED), None)
-        accesses = [_access(buffers[store.buffer], store.indices, True, lane)]
+        group = next((f.var for f in loops if f.kind is LoopKind.TENSORIZED), None)
+        accesses = [_access(buffers[store.buffer], store.indices, True, lane, group)]
         for node in walk(store.value):
             if isinstance(node, Load):
-                accesses.append(_access(buffers[node.buffer], node.indices, False, lane))
-        flops, special = _operations(store)
+                accesses.append(_access(buffers[node.buffer], node.indices, False, lane, group))
+        flops, special = _operations(store, tensorized=group is not None)
         out.append(BlockFacts(store, loops, tuple(dict.fromkeys(accesses)), flops, special))
     return out
 
 
-def _access(buffer: Buffer, indices: tuple[Expr, ...], is_store: bool, lane: Var | None) -> Access:
+def _access(
+    buffer: Buffer, indices: tuple[Expr, ...], is_store: bool, lane: Var | None, group: Var | None
+) -> Access:
     moves = frozenset(n for i in indices for n in walk(i) if isinstance(n, Var))
-    return Access(buffer, indices, is_store, _lane_stride(indices, lane), moves)
+    beside = indices[:-1] if group is not None and indices and indices[-1] == group else indices
+    return Access(buffer, indices, is_store, _lane_stride(beside, lane), moves)
 
 
 def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
@@ -169,12 +174,16 @@ def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
 _SPECIAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt", "sin", "cos"])
 
 
-def _operations(store: Store) -> tuple[int, int]:
+def _operations(store: Store, *, tensorized: bool = False) -> tuple[int, int]:
     flops, special = (1 if store.reduce else 0), 0
 
     def go(e: Expr) -> None:
         nonlocal flops, special
         match e:
+            case Poly(terms, const, dtype) if dtype is not INDEX:
+                flops += sum(len(m) - (abs(c) == 1) for m, c in terms) + len(terms) - (const == 0)
+                for a in {a for m, _ in terms for a in m}:
+                    go(a)
             case Binary(op, a, b) if not a.dtype.is_int:
                 flops += 1
                 special += op in ("div", "pow")
@@ -197,6 +206,8 @@ def _operations(store: Store) -> tuple[int, int]:
                 go(a)
 
     go(store.value)
+    if tensorized:  # one instruction for all of it
+        return 2, special
     return flops, special
 
 

@@ -117,6 +117,7 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     chunks: Expr = ceildiv(lane.extent, vl) if lane else Const(1)
     unrolled = [f for f in facts.loops if f.kind is LoopKind.UNROLLED]
     register = {id(f) for f in unrolled} | ({id(lane)} if lane else set())
+    register |= {id(f) for f in facts.loops if f.kind is LoopKind.TENSORIZED}
     outer = [f for f in facts.loops if id(f) not in register]
     bodies = product([f.extent for f in outer])
     copies = product([f.extent for f in unrolled])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tilewright.schedule.rules.dot import dot, may_use_dots
 from tilewright.schedule.rules.elementwise import elementwise
 from tilewright.schedule.rules.naive import naive
 from tilewright.schedule.rules.rows import rows
@@ -22,4 +23,4 @@ def default_rules(workload: Workload) -> tuple[Rule, ...]:
     """The rules tried on a workload; the first gives the default schedule, candidate zero."""
     if workload.anchor is None:
         return (naive, elementwise)
-    return (naive, tile, stream, rows)
+    return (naive, *((dot,) if may_use_dots(workload) else ()), tile, stream, rows)
