@@ -7,6 +7,7 @@ from tilewright.graph.operators.call import Call, Table
 from tilewright.graph.operators.windows import spatial
 from tilewright.tensor import ops, te
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.precision import narrowed, wide, wider
 from tilewright.tensor.te import Compute
 
 __all__ = ["OPERATORS"]
@@ -18,12 +19,16 @@ def _conv(call: Call) -> Compute:
     biased = call.has(2)
     y = ops.conv(
         x, w, stride=strides, padding=pads, dilation=dilations, groups=int(call.attribute("group", 1)),
-        name=f"{call.name}.acc" if biased else call.name,
+        name=f"{call.name}.acc" if biased else call.name, accumulate=wider(x.dtype) if biased else None,
     )  # fmt: skip
     if not biased:
         return y
     bias = call.tensor(2)
-    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+
+    def body(*axes: Expr) -> Expr:
+        return te.cast(y[axes] + wide(bias[axes[1]]), x.dtype)
+
+    return te.compute(y.shape, lambda *axes: body(*axes), name=call.name)
 
 
 def _conv_transpose(call: Call) -> Compute:
@@ -60,17 +65,21 @@ def _matmul(call: Call) -> Compute:
 def _gemm(call: Call) -> Compute:
     alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
     biased = call.has(2) and beta != 0.0
+    dtype, plain = call.tensor(0).dtype, not biased and alpha == 1.0
     y = ops.matmul(
-        call.tensor(0), call.tensor(1), transpose_a=bool(call.attribute("transA", 0)),
-        transpose_b=bool(call.attribute("transB", 0)), name=f"{call.name}.acc" if biased or alpha != 1.0 else call.name,
+        call.tensor(0), call.tensor(1), accumulate=None if plain else wider(dtype), transpose_a=bool(call.attribute("transA", 0)),
+        transpose_b=bool(call.attribute("transB", 0)), name=call.name if plain else f"{call.name}.acc",
     )  # fmt: skip
-    if not biased and alpha == 1.0:
+    if plain:
         return y
     operands = [y, *([call.operand(2)] if biased else [])]
 
     def f(a: Expr, *c: Expr) -> Expr:
         a = a * alpha if alpha != 1.0 else a
-        return a + (c[0] * beta if beta != 1.0 else c[0]) if c else a
+        if c:
+            more = te.cast(c[0], a.dtype)
+            a = a + (more * beta if beta != 1.0 else more)
+        return te.cast(a, dtype)
 
     return ops.elementwise(call.name, f, *operands)
 
@@ -97,12 +106,12 @@ def _einsum(call: Call) -> Compute:
 
     def body(*axes: Expr) -> Expr:
         at = {**dict(zip(right, axes)), **{c: r.var for c, r in reduced.items()}}
-        out = tensors[0][tuple(at[c] for c in terms[0])]
+        out = wide(tensors[0][tuple(at[c] for c in terms[0])])
         for t, term in zip(tensors[1:], terms[1:]):
-            out = out * t[tuple(at[c] for c in term)]
+            out = out * wide(t[tuple(at[c] for c in term)])
         return te.sum(out, list(reduced.values())) if reduced else out
 
-    return te.compute([sizes[c] for c in right], lambda *axes: body(*axes), name=call.name)
+    return narrowed([sizes[c] for c in right], lambda *axes: body(*axes), call.name, tensors[0].dtype)
 
 
 OPERATORS: Table = {
