@@ -38,7 +38,7 @@ def dynamic_quantize(
         ("Min", ("least", "0"), "low", ()),
         ("Max", ("most", "0"), "high", ()),
         ("Sub", ("high", "low"), "range", ()),
-        ("Div", ("range", "255"), "step", ()),
+        ("Div", ("range", "255"), "step", (("exact", 1),)),
         ("Equal", ("step", "0"), "flat", ()),
         ("Where", ("flat", "1", "step"), scale, ()),
         ("Neg", ("low",), "up", ()),

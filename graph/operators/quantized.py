@@ -197,7 +197,7 @@ def _requantised(
     low, high = (0, 255) if dtype is DType.UINT8 else (-128, 127)
 
     def body(*axes: Expr) -> Expr:
-        value = te.round(te.cast(element(*axes), DType.FLOAT32) * scale(axes))
+        value = te.round(scale(axes) * te.cast(element(*axes), DType.FLOAT32))
         if not _is_zero(call, 7):
             value = value + _number(call, 7, axes[along[1]], axes, DType.FLOAT32)
         return te.cast(te.minimum(te.maximum(value, float(low)), float(high)), dtype)

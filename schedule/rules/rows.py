@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.program import Role
 from tilewright.schedule.rules.common import extent_of, inline_cheap, lane_count, vector_sizes
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Var, const_value
@@ -20,16 +21,22 @@ def rows(s: Schedule) -> None:
     if depth == 0:
         raise ScheduleError("rows: the reductions leave no axis to share; this rule needs rows")
     outer = s.fuse(*spatial[:depth])
-    for block in reversed(blocks[:-1]):
+    called = [b for b in blocks if not _at_load(s, b)]
+    for block in reversed(called[:-1]):
         s.compute_at(block, outer)
-    for block in s.blocks():
+    for block in called:
         _vectorize(s, block, outer)
     s.parallel(outer)
 
 
+def _at_load(s: Schedule, block: str) -> bool:
+    """Whether a block runs once, at load time."""
+    return s.program.buffer(s.program.blocks()[block].buffer).role is Role.PACKED
+
+
 def _row_loops(s: Schedule, blocks: list[str], spatial: list[Var]) -> int:
     """Leading axes of the result that no stage reduces."""
-    reductions = [b for b in blocks if s.reduction(b)]
+    reductions = [b for b in blocks if s.reduction(b) and not _at_load(s, b)]
     if not reductions:
         return max(1, len(spatial) - 1)
     kept = []
