@@ -20,6 +20,7 @@ from tilewright.measure.inputs import make_inputs
 from tilewright.measure.outcome import Status
 from tilewright.measure.process import bind_to_parent, run_child
 from tilewright.measure.timing import Protocol, ReferenceKernel, race, repeat
+from tilewright.measure.exactness import exact_outputs
 from tilewright.measure.tolerance import compare, tolerance
 from tilewright.measure.wire import receive, send
 from tilewright.runtime.kernel import LoadedKernel, pointer_array
@@ -40,6 +41,7 @@ class _Data:
         arrays = make_inputs(workload)
         self.expected: list[NDArray[Any]] = evaluate(workload, arrays, precision="double")
         self.rtol = tolerance(workload)
+        self.exact = exact_outputs(workload)
         self.inputs = [Guarded(a.shape, a.dtype, shared=False) for a in arrays]
         for g, a in zip(self.inputs, arrays):
             g.array[...] = a
@@ -51,7 +53,7 @@ class _Data:
         for n, (g, e) in enumerate(zip(self.outputs, self.expected)):
             if not g.band_intact():
                 return f"output {n}: bytes beside the array were overwritten"
-            found = compare(g.array, e, self.rtol)
+            found = compare(g.array, e, self.rtol, exact=self.exact[n])
             if found:
                 return f"output {n}: {found}"
         return None

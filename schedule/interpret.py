@@ -18,6 +18,7 @@ from tilewright.errors import ScheduleError
 from tilewright.schedule.loops import reduction_loops
 from tilewright.schedule.program import For, Program, Role, Stmt
 from tilewright.schedule.reduction import decompose_reduction
+from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
     Binary,
     Cast,
@@ -100,8 +101,8 @@ def _run(body: tuple[Stmt, ...], env: dict[Var, int], memory: dict[str, NDArray[
         value = evaluate(s.value, env, memory)
         if s.reduce is not None:
             old = s.init if s.init is None else evaluate(s.init, env, memory)
-            value = _REDUCE[s.reduce](memory[s.buffer][where] if old is None else old, value)
-        memory[s.buffer][where] = value
+            value = _REDUCE[s.reduce](memory[s.buffer][where].item() if old is None else old, value)
+        memory[s.buffer][where] = _wrapped(value, memory[s.buffer].dtype)
 
 
 def _loop(s: For, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> None:
@@ -113,6 +114,19 @@ def _loop(s: For, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> None:
             env[v] = rest % size
             rest //= size
         _run(s.body, env, memory)
+
+
+def _wrapped(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Integers modulo the range of their type, as machines have them."""
+    if dtype.kind not in "iu":
+        return value
+    least = int(np.iinfo(dtype).min)
+    return (int(value) - least) % (1 << 8 * dtype.itemsize) + least
+
+
+def _held(value: Any, dtype: DType) -> Any:
+    """As a kernel holds it before it is rounded to an integer; halves are float32 in registers."""
+    return value if dtype is DType.FLOAT64 else np.float32(value).item()
 
 
 def _index(
@@ -147,10 +161,16 @@ def evaluate(e: Expr, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> A
             return evaluate(a, env, memory) or evaluate(b, env, memory)
         case Binary(op, a, b):
             return _BINARY[op](evaluate(a, env, memory), evaluate(b, env, memory))
+        case Unary("floor" | "ceil" | "round" as op, a):
+            return _UNARY[op](_held(evaluate(a, env, memory), a.dtype))
         case Unary(op, a):
             return _UNARY[op](evaluate(a, env, memory))
         case Select(c, a, b):
             return evaluate(a if evaluate(c, env, memory) else b, env, memory)
+        case Cast(a, dtype) if dtype.is_int:
+            value = evaluate(a, env, memory)
+            held = _held(value, a.dtype) if a.dtype.is_float else value
+            return _wrapped(held, dtype.numpy)
         case Cast(a, dtype):
             return dtype.numpy.type(evaluate(a, env, memory)).item()
         case Load(buffer, indices):

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from tests.schedule import workloads
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.intrinsic import Dot, Interleave
 from tilewright.schedule.program import For, walk_stmts
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor import Workload, ops, te
+from tilewright.tensor import DType, Workload, ops, te
 
 __all__ = ["WORKLOADS", "Choice", "choices", "take"]
 
@@ -38,6 +39,7 @@ WORKLOADS = {
     "matmul_const": workloads.matmul(3, 4, 6, const=True, epilogue=False),
     "conv": workloads.conv(2, 2, 4, 3, 2),
     "softmax": workloads.softmax(2, 5),
+    "matmul_bytes": workloads.bytes_matmul(3, 5, 4),
     "transpose": workloads.transpose(3, 5),
     "shared": shared(),
     "window": window(),
@@ -64,6 +66,17 @@ def _fuse(s: Schedule, a: str, b: str, _: int) -> object:
     return s.fuse(a, b)
 
 
+def _tensorize(s: Schedule, block: str, _: str, n: int) -> None:
+    """The two innermost loops of a block as a dot product, or as a copy that interleaves."""
+    if len(s.loops(block)) < 2:
+        raise ScheduleError(f"tensorize({block}): there are no two loops")
+    lane, group = s.loops(block)[-2:]
+    if s.program.blocks()[block].reduce:
+        s.tensorize(lane, group, Dot(DType.UINT8, DType.INT8, DType.INT32, 4 if n % 2 else 2))
+    else:
+        s.tensorize(lane, group, Interleave(4 if n % 2 else 2))
+
+
 LOOPS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     _split, _split_twice, _reorder, _fuse,
     lambda s, a, b, n: s.vectorize(a), lambda s, a, b, n: s.unroll(a), lambda s, a, b, n: s.parallel(a),
@@ -75,6 +88,7 @@ BLOCKS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, block, loop, n: s.cache_write(block),
     lambda s, block, loop, n: s.decompose_reduction(block, loop),
     lambda s, block, loop, n: s.rfactor(block, loop),
+    _tensorize,
 )
 BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer),
