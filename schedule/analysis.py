@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilewright.schedule.bounds import interval, least, loop_ranges, upper_bounds, var_free
+from tilewright.schedule.intrinsic import Dot, Intrinsic
 from tilewright.schedule.loops import reduction_loops
 from tilewright.schedule.program import Buffer, For, LoopKind, Program, Store, walk_stmts
 from tilewright.tensor.dtype import DType
@@ -68,6 +69,7 @@ class Access:
     is_store: bool
     lane_stride: int | None  # 0 broadcast, 1 contiguous, None unknown or indirect
     moves: frozenset[Var]
+    grouped: bool = False  # the last index is that of a tensorized loop: groups lie side by side
 
     def is_contiguous(self, var: Var) -> bool:
         """Whether neighbouring iterations of a loop touch neighbouring elements."""
@@ -138,7 +140,7 @@ def block_facts(program: Program) -> list[BlockFacts]:
         for node in walk(store.value):
             if isinstance(node, Load):
                 accesses.append(_access(buffers[node.buffer], node.indices, False, lane, group))
-        flops, special = _operations(store, tensorized=group is not None)
+        flops, special = _operations(store, path[-1].intrinsic if path else None)
         out.append(BlockFacts(store, loops, tuple(dict.fromkeys(accesses)), flops, special))
     return out
 
@@ -147,8 +149,9 @@ def _access(
     buffer: Buffer, indices: tuple[Expr, ...], is_store: bool, lane: Var | None, group: Var | None
 ) -> Access:
     moves = frozenset(n for i in indices for n in walk(i) if isinstance(n, Var))
-    beside = indices[:-1] if group is not None and indices and indices[-1] == group else indices
-    return Access(buffer, indices, is_store, _lane_stride(beside, lane), moves)
+    grouped = group is not None and len(indices) > 1 and indices[-1] == group
+    beside = indices[:-1] if grouped else indices
+    return Access(buffer, indices, is_store, _lane_stride(beside, lane), moves, grouped)
 
 
 def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
@@ -174,7 +177,7 @@ def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
 _SPECIAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt", "sin", "cos"])
 
 
-def _operations(store: Store, *, tensorized: bool = False) -> tuple[int, int]:
+def _operations(store: Store, intrinsic: Intrinsic | None = None) -> tuple[int, int]:
     flops, special = (1 if store.reduce else 0), 0
 
     def go(e: Expr) -> None:
@@ -206,8 +209,9 @@ def _operations(store: Store, *, tensorized: bool = False) -> tuple[int, int]:
                 go(a)
 
     go(store.value)
-    if tensorized:  # one instruction for all of it
-        return 2, special
+    if intrinsic is not None:  # one instruction for all of it; pairs of bytes are widened and added as well
+        pairs = isinstance(intrinsic, Dot) and intrinsic.group == 2 and intrinsic.a.is_int
+        return (6 if pairs else 2), special
     return flops, special
 
 
@@ -248,6 +252,8 @@ def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr]
     if not sizes:
         return Const(n_bytes), ONE
     elements = product(sizes)
+    if access.grouped:
+        sizes = [*sizes[:-2], sizes[-2] * sizes[-1]]
     rows = product(sizes[:-1])
     per_line = max(1, 64 // n_bytes)
     return elements * n_bytes, rows * ceildiv(sizes[-1], per_line)
