@@ -119,9 +119,7 @@ class _Operand:
     What lies beyond the `count` elements that a group has is zero.
     """
 
-    def __init__(
-        self, st: State, e: Expr, lanes: Lanes, group: Var, count: int, size: int
-    ) -> None:
+    def __init__(self, st: State, e: Expr, lanes: Lanes, group: Var, count: int, size: int) -> None:
         self.st, self.e, self.lanes, self.group = st, e, lanes, group
         self.count, self.size = count, size
         self.bits = 8 * max(1, e.dtype.n_bytes)
@@ -135,7 +133,9 @@ class _Operand:
             linear = st.linear(e.buffer, e.indices)
             terms = dict(linear.terms)
             tangled = any(
-                values.mentions(o, v) for o, _ in linear.others for v in (self.lanes.var, self.group)
+                values.mentions(o, v)
+                for o, _ in linear.others
+                for v in (self.lanes.var, self.group)
             )
             if not tangled and terms.get(self.group) == 1:
                 stride = terms.get(self.lanes.var, 0)
@@ -178,7 +178,9 @@ class _Operand:
             row = fb.value(f"load {self.ty}, ptr {pointer}, align {e.dtype.n_bytes}")
             if self.count == self.size:
                 return row
-            return fb.value(f"select <{self.n} x i1> {mask}, {self.ty} {row}, {self.ty} zeroinitializer")
+            return fb.value(
+                f"select <{self.n} x i1> {mask}, {self.ty} {row}, {self.ty} zeroinitializer"
+            )
         name = f"@llvm.masked.load.v{self.n}i{self.bits}.p0"
         fb.declare(f"declare {self.ty} {name}(ptr, i32, <{self.n} x i1>, {self.ty})")
         return fb.value(
@@ -211,6 +213,4 @@ class _Operand:
         n = width * half
         picks = ", ".join(f"i32 {k // 2 + (n if k % 2 else 0)}" for k in range(2 * n))
         ty = f"<{n} x i{self.bits}>"
-        return self.st.fb.value(
-            f"shufflevector {ty} {even}, {ty} {odd}, <{2 * n} x i32> <{picks}>"
-        )
+        return self.st.fb.value(f"shufflevector {ty} {even}, {ty} {odd}, <{2 * n} x i32> <{picks}>")

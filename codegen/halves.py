@@ -41,7 +41,9 @@ class _Words:
         return scalar if self.width == 1 else f"<{self.width} x {scalar}>"
 
     def c(self, value: int) -> str:
-        return str(value) if self.width == 1 else "<" + ", ".join([f"i32 {value}"] * self.width) + ">"
+        return (
+            str(value) if self.width == 1 else "<" + ", ".join([f"i32 {value}"] * self.width) + ">"
+        )
 
     def op(self, name: str, x: str, y: str | int) -> str:
         return self.fb.value(f"{name} {self.i32} {x}, {self.c(y) if isinstance(y, int) else y}")
@@ -99,7 +101,9 @@ def narrow(fb: FunctionBuilder, name: str, dtype: DType, width: int) -> str:
         near = w.real("fadd", w.number(size), _float(w, 0.5))
         small = w.op("sub", w.bits(near), 0x3F000000)
         out = w.pick(w.op("icmp ult", size, 0x38800000), small, normal)
-        out = w.pick(w.op("icmp uge", size, 0x477FF000), w.c(0x7C00), out)  # 65520 rounds to infinity
+        out = w.pick(
+            w.op("icmp uge", size, 0x477FF000), w.c(0x7C00), out
+        )  # 65520 rounds to infinity
         out = w.op("or", w.pick(nan, w.c(0x7E00), out), sign)
     return fb.value(f"trunc {w.i32} {out} to {w.i16}")
 

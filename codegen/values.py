@@ -308,7 +308,9 @@ def _cast(st: State, a: Value, old: DType, new: DType) -> Value:
     if old in HALVES or new in HALVES:
         if new is DType.FLOAT32:
             return a  # as registers hold it
-        single = _cast(st, a, DType.FLOAT32 if old in HALVES else old, DType.FLOAT32 if new in HALVES else new)
+        single = _cast(
+            st, a, DType.FLOAT32 if old in HALVES else old, DType.FLOAT32 if new in HALVES else new
+        )
         if new not in HALVES:
             return single
         return Value(widen(fb, narrow(fb, single.name, new, a.width), new, a.width), a.width)

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from tilewright.codegen.kernel import KernelObject
 from tilewright.errors import TilewrightError
+from tilewright.measure.exactness import exact_outputs
 from tilewright.measure.guarded import Guarded
 from tilewright.measure.inputs import make_inputs
 from tilewright.measure.outcome import Status
 from tilewright.measure.process import bind_to_parent, run_child
 from tilewright.measure.timing import Protocol, ReferenceKernel, race, repeat
-from tilewright.measure.exactness import exact_outputs
 from tilewright.measure.tolerance import compare, tolerance
 from tilewright.measure.wire import receive, send
 from tilewright.runtime.kernel import LoadedKernel, pointer_array

@@ -209,7 +209,9 @@ def _operations(store: Store, intrinsic: Intrinsic | None = None) -> tuple[int, 
                 go(a)
 
     go(store.value)
-    if intrinsic is not None:  # one instruction for all of it; pairs of bytes are widened and added as well
+    if (
+        intrinsic is not None
+    ):  # one instruction for all of it; pairs of bytes are widened and added as well
         pairs = isinstance(intrinsic, Dot) and intrinsic.group == 2 and intrinsic.a.is_int
         return (6 if pairs else 2), special
     return flops, special

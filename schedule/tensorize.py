@@ -70,9 +70,7 @@ def _at_most(extent: Expr, size: int) -> bool:
     return any(isinstance(e, Const) and e.value <= size for e in choices)
 
 
-def _check_dot(
-    program: Program, store: Store, lane: For, group: For, dot: Dot, call: str
-) -> None:
+def _check_dot(program: Program, store: Store, lane: For, group: For, dot: Dot, call: str) -> None:
     reduced = reduction_loops(program, store.block)
     if store.reduce != "sum" or not any(r is group for r in reduced):
         raise ScheduleError(

@@ -111,7 +111,9 @@ def _einsum(call: Call) -> Compute:
             out = out * wide(t[tuple(at[c] for c in term)])
         return te.sum(out, list(reduced.values())) if reduced else out
 
-    return narrowed([sizes[c] for c in right], lambda *axes: body(*axes), call.name, tensors[0].dtype)
+    return narrowed(
+        [sizes[c] for c in right], lambda *axes: body(*axes), call.name, tensors[0].dtype
+    )
 
 
 OPERATORS: Table = {

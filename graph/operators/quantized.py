@@ -121,7 +121,9 @@ class _Product:
 
         def columns() -> Callable[[tuple[Expr, ...]], Expr]:
             axes = list(range(1, len(w.shape)))
-            sums = ops.reduce(w, "sum", axes, keepdims=False, name=f"{name}.columns", accumulate=INT)
+            sums = ops.reduce(
+                w, "sum", axes, keepdims=False, name=f"{name}.columns", accumulate=INT
+            )
             return lambda axes: sums[axes[1]]
 
         def rows() -> Callable[[tuple[Expr, ...]], Expr]:

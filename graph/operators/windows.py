@@ -69,7 +69,12 @@ def _lrn(call: Call) -> Compute:
         f"{call.name}.sum",
     )
     return ops.elementwise(
-        call.name, lambda v, s: te.cast(wide(v) / (s * (alpha / size) + bias) ** te.cast(beta, s.dtype), x.dtype), x, total
+        call.name,
+        lambda v, s: te.cast(
+            wide(v) / (s * (alpha / size) + bias) ** te.cast(beta, s.dtype), x.dtype
+        ),
+        x,
+        total,
     )
 
 

@@ -12,7 +12,12 @@ from tilewright.graph.ir import Graph, Node
 __all__ = ["signed_weights"]
 
 # operand numbers of the weights and of their zero point
-_PLACES = {"MatMulInteger": (1, 3), "ConvInteger": (1, 3), "QLinearMatMul": (3, 5), "QLinearConv": (3, 5)}
+_PLACES = {
+    "MatMulInteger": (1, 3),
+    "ConvInteger": (1, 3),
+    "QLinearMatMul": (3, 5),
+    "QLinearConv": (3, 5),
+}
 
 
 def signed_weights(graph: Graph) -> Graph:

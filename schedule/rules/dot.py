@@ -110,7 +110,11 @@ def dot(s: Schedule) -> None:
     fitting = list(_dots(s.program.blocks()[anchor].value))
     usable = [d for d in fitting if d.available(features)]
     if not usable:
-        why = f"needs one of {', '.join(fitting[0].needs)}" if fitting else "is no product of such types"
+        why = (
+            f"needs one of {', '.join(fitting[0].needs)}"
+            if fitting
+            else "is no product of such types"
+        )
         raise ScheduleError(f"dot: {anchor} {why}")
     pattern = usable[0]
     plans = _plans(s, anchor, pattern)
@@ -224,7 +228,9 @@ def _pack(s: Schedule, anchor: str, panel: Panel, lanes: Expr, group: int) -> st
         and producer.reduce is None
         and s.program.buffer(panel.buffer).role is Role.TEMP
         and len(s.consumers(panel.buffer)) == 1
-        and not any(loads_of(producer.value, b.name) for b in s.program.buffers if b.role is Role.PACKED)
+        and not any(
+            loads_of(producer.value, b.name) for b in s.program.buffers if b.role is Role.PACKED
+        )
     ):
         s.compute_inline(panel.buffer)
     return name
@@ -245,5 +251,3 @@ def _schedule_pack(s: Schedule, block: str, panel: Panel, group: int) -> None:
     s.tensorize(lane, inner, Interleave(group))
     if outer:
         s.parallel(s.fuse(*outer))
-
-

@@ -34,4 +34,6 @@ def narrowed(
     if wider(dtype) is dtype:
         return te.compute(shape, f, name, axes=axes)
     exact = te.compute(shape, f, f"{name}.wide", axes=axes)
-    return te.compute(shape, lambda *at: te.cast(exact[at], dtype), name, axes=[v.name for v in exact.axes])
+    return te.compute(
+        shape, lambda *at: te.cast(exact[at], dtype), name, axes=[v.name for v in exact.axes]
+    )

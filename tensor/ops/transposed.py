@@ -71,7 +71,9 @@ def conv_transpose(
     after = [max(0, q + m - n) for q, m, n in zip(counts, ahead, x.shape[2:])]
     source = padded(x, before, after, te.cast(0, x.dtype), f"{name}.pad")
     full = [t * s for t, s in zip(taps, stride)]
-    weights = padded(w, [0] * dims, [f - k for f, k in zip(full, kernel)], te.cast(0, w.dtype), f"{name}.w")
+    weights = padded(
+        w, [0] * dims, [f - k for f, k in zip(full, kernel)], te.cast(0, w.dtype), f"{name}.w"
+    )
     letters = "dhw"[-dims:]
     own = c_in // groups
     channel = te.reduce_axis(own, "ic")
@@ -87,9 +89,7 @@ def conv_transpose(
         of = [m % s + v.var * s for m, s, v in zip(moved, stride, tap)]
         ic = channel.var if groups == 1 else oc // per_group * own + channel.var
         inner = oc if groups == 1 else oc % per_group
-        return te.sum(
-            wide(source[(n, ic, *at)]) * wide(weights[(ic, inner, *of)]), [channel, *tap]
-        )
+        return te.sum(wide(source[(n, ic, *at)]) * wide(weights[(ic, inner, *of)]), [channel, *tap])
 
     names = ["n", "oc", *(f"r{c}" for c in letters), *(f"q{c}" for c in letters)]
     shape = (x.shape[0], per_group * groups, *stride, *counts)

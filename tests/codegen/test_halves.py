@@ -128,7 +128,9 @@ def test_no_target_needs_a_library(name: str, dtype: str, target: str) -> None:
     s = Schedule(Task(w, CROSS[target]))
     s.apply(default_trace(w, CROSS[target]))
     # x86-64 as it was in 2003 has no fused multiply-add
-    assert foreign_symbols(s.program, CROSS[target]) <= ({"fma", "fmaf"} if target == "sse" else set())
+    assert foreign_symbols(s.program, CROSS[target]) <= (
+        {"fma", "fmaf"} if target == "sse" else set()
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,9 @@ def conv(
     )
 
 
-def bytes_matmul(m: int = 3, n: int = 5, k: int = 4, *, a: str = "uint8", b: str = "int8") -> Workload:
+def bytes_matmul(
+    m: int = 3, n: int = 5, k: int = 4, *, a: str = "uint8", b: str = "int8"
+) -> Workload:
     """A product of bytes in int32."""
     x = te.placeholder((m, k), a, name="A")
     y = te.placeholder((n, k), b, name="B", const=True)

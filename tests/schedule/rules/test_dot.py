@@ -40,7 +40,9 @@ def conv(x: Placeholder, k: Placeholder, stride: int = 1, pad: int = 1, dilation
 
 
 def scaled(y: Compute) -> Compute:
-    return ops.elementwise("s", lambda v: te.cast(te.round(te.cast(v, "float32") * 0.01), "int32"), y)
+    return ops.elementwise(
+        "s", lambda v: te.cast(te.round(te.cast(v, "float32") * 0.01), "int32"), y
+    )
 
 
 WORKLOADS: dict[str, Callable[[], Compute]] = {
