@@ -35,7 +35,18 @@ from tilewright.schedule.rules.tile import (
     window_options,
 )
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor.expr import Binary, Cast, Expr, Load, Poly, Reduce, Var, walk
+from tilewright.tensor.expr import (
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Poly,
+    Reduce,
+    Var,
+    const_value,
+    walk,
+)
 from tilewright.tensor.workload import Workload
 
 __all__ = ["dot", "may_use_dots"]
@@ -166,14 +177,16 @@ def _schedule(s: Schedule, anchor: str, pattern: Dot, plan: Plan) -> None:
     axis, lanes = plan.vector.axis, lane_count(s, anchor)
     spatial, reduced = s.spatial(anchor), s.reduction(anchor)
     levels = {v: tile_levels(s, v, axis, lanes) for v in spatial}
+    rows = _row_axes(s, anchor, axis)
     require_registers(s, levels, axis, lanes)
+    _require_splats(s, levels, axis, rows, lanes)
     window, main = reduction_order(s, [v for v in reduced if v != plan.group]) if len(reduced) > 1 else ([], [])  # fmt: skip
     unroll_window = bool(window) and s.knob.choice("unroll_window", window_options(s, window))
     epilogue = epilogue_of(s, anchor)
     outer: list[Var] = []
     cache: list[Var] = []
     register: list[Var] = []
-    lane = axis
+    lane, n_rows = axis, 0
     for v in spatial:
         sizes = levels[v]
         if sizes is None:
@@ -184,6 +197,9 @@ def _schedule(s: Schedule, anchor: str, pattern: Dot, plan: Plan) -> None:
         cache.append(v1)
         if v == axis:
             lane = v2
+        elif v in rows:  # outside, so that a row of vectors is used up before the next is read
+            register.insert(n_rows, v2)
+            n_rows += 1
         else:
             register.append(v2)
     n_groups = -(-extent_of(s, plan.group) // pattern.group)
@@ -212,6 +228,36 @@ def _schedule(s: Schedule, anchor: str, pattern: Dot, plan: Plan) -> None:
         if s.loops(block) and not is_scheduled(s, block):
             plain_nest(s, block)
     s.require(s.code_size() <= 1200.0)
+
+
+def _row_axes(s: Schedule, anchor: str, axis: Var) -> list[Var]:
+    """The other axes that move the operand which is read in vectors."""
+    store = s.program.blocks()[anchor]
+    moved = [
+        {v for i in n.indices for v in walk(i)} for n in walk(store.value) if isinstance(n, Load)
+    ]
+    return [v for v in s.spatial(anchor) if v != axis and any({v, axis} <= m for m in moved)]
+
+
+def _require_splats(
+    s: Schedule, levels: dict[Var, tuple[Expr, Expr] | None], axis: Var, rows: list[Var], lanes: int
+) -> None:
+    """Where tiles have several rows, demand room for what all of them are multiplied by."""
+    assert s.task is not None
+    sizes = {v: size[1] for v, size in levels.items() if size is not None}
+    if not any(v in sizes for v in rows):
+        return
+    vectors = (sizes[axis] + (lanes - 1)) // lanes
+    splats: Expr = Const(1)
+    tall: Expr = Const(1)
+    for v, size in sizes.items():
+        if v in rows:
+            tall = tall * size
+        elif v != axis:
+            splats = splats * size
+    needed = tall * splats * vectors + splats + vectors
+    if const_value(needed) is None:
+        s.require(needed <= s.task.target.n_registers - 2)
 
 
 def _pack(s: Schedule, anchor: str, panel: Panel, lanes: Expr, group: int) -> str:
