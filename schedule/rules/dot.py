@@ -24,6 +24,7 @@ from tilewright.schedule.rules.common import (
     stride_in,
 )
 from tilewright.schedule.rules.tile import (
+    AT_LOAD,
     VectorAxis,
     accumulate,
     finish_epilogue,
@@ -150,7 +151,7 @@ def _plans(s: Schedule, anchor: str, pattern: Dot) -> list[Plan]:
             if extent_of(s, v) < 2 or extent_of(s, g) < 2 or used != 1 or None in panels:
                 continue
             kept = tuple(p for p in panels if p is not None and p.buffer)
-            at_load = all(s.program.buffer(p.buffer).role in (Role.CONST, Role.PACKED) for p in kept if p.lanes is not None)  # fmt: skip
+            at_load = all(s.program.buffer(p.buffer).role in AT_LOAD for p in kept if p.lanes is not None)  # fmt: skip
             if contiguous or at_load:
                 found.append(Plan(VectorAxis(v, (), (), contiguous), g, kept))
                 break

@@ -27,12 +27,13 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Const, Expr, Load, Select, Var, const_value, walk
 
 __all__ = [
-    "VectorAxis", "accumulate", "finish_epilogue", "finish_init", "is_scheduled", "reduction_order",
+    "AT_LOAD", "VectorAxis", "accumulate", "finish_epilogue", "finish_init", "is_scheduled", "reduction_order",
     "require_registers", "tile", "tile_levels", "vector_axes", "window_options",
 ]  # fmt: skip
 
 REGISTER_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 MOST_COPIED = 27  # steps of a window whose code may be written anew for each border
+AT_LOAD = (Role.CONST, Role.PACKED)  # what is known when a kernel is loaded
 CACHE_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
@@ -79,7 +80,7 @@ def vector_axes(s: Schedule, block: str) -> list[VectorAxis]:
                 must.append((load.buffer, dims[0]))
             else:
                 possible = False
-        packs_inputs = any(s.program.buffer(b).role is not Role.CONST for b, _ in must)
+        packs_inputs = any(s.program.buffer(b).role not in AT_LOAD for b, _ in must)
         if (
             possible
             and (contiguous or (must and not packs_inputs))
@@ -107,7 +108,7 @@ def tile(s: Schedule) -> None:
     inner_first = s.knob.choice("order", ["vector_outer", "vector_inner"]) == "vector_inner"
     packs = list(vector.must_pack)
     for buffer, dim in vector.may_pack:
-        const = s.program.buffer(buffer).role is Role.CONST
+        const = s.program.buffer(buffer).role in AT_LOAD
         if s.knob.choice(f"pack.{buffer}", [True, False] if const else [False, True]):
             packs.append((buffer, dim))
     producers = [b for b in s.blocks() if b != anchor and _feeds(s, b, anchor)]

@@ -84,11 +84,11 @@ def test_kernels_of_the_rule_compute_the_workload(name: str, target: str) -> Non
     refused: dict[str, str] = {}
     rng = np.random.default_rng(0)
     task = Task(workload, HERE[target])
-    sketches = sketches_of(task, dot, refused)
+    sketches = sketches_of(task, dot, refused, flipped=1 if target != "host" else None)
     for sketch in sketches:
         picks = rng.integers(0, [len(c.values) for c in sketch.columns], (200, len(sketch.columns)))
         values = np.array([[c.values[k] for c, k in zip(sketch.columns, row)] for row in picks], float)  # fmt: skip
-        for row in values[sketch.valid(values)][:2]:
+        for row in values[sketch.valid(values)][:1]:
             found = harness.run(build(workload, sketch.concrete(row), HERE[target]), data)[0]
             problem = compare(found, expected, tolerance(workload))
             assert problem is None, f"{problem}\n{sketch.concrete(row)}"
