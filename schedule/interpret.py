@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.loops import reduction_loops
+from tilewright.schedule.nests import writes
 from tilewright.schedule.program import For, Program, Role, Stmt
 from tilewright.schedule.reduction import decompose_reduction
 from tilewright.tensor.dtype import DType
@@ -88,7 +89,10 @@ def interpret(program: Program, arrays: Sequence[NDArray[Any]]) -> list[NDArray[
             continue
         shape = tuple(int(const_value(n) or 0) for n in b.shape)
         memory[b.name] = np.full(shape, np.nan if b.dtype.is_float else 113, dtype=b.dtype.numpy)
-    _run(program.body, {}, memory)
+    packed = [b.name for b in program.buffers if b.role is Role.PACKED]
+    at_load = [any(writes(s, name) for name in packed) for s in program.body]
+    for first in (True, False):  # what is known at load time comes first, wherever it stands
+        _run(tuple(s for s, early in zip(program.body, at_load) if early is first), {}, memory)
     return [memory[b.name] for b in program.buffers if b.role is Role.OUTPUT]
 
 

@@ -34,6 +34,15 @@ def window() -> Workload:
     return Workload.of(te.compute((6,), lambda i: te.max(s[i + k], k), name="Y"))
 
 
+def at_load() -> Workload:
+    """A product, and sums of its constant operand, which are computed at load time."""
+    x = te.placeholder((3, 4), name="X")
+    w = te.placeholder((4, 5), name="W", const=True)
+    sums = ops.reduce(w, "sum", [0], name="S")
+    total = ops.matmul(x, w, name="T")
+    return Workload.of(te.compute((3, 5), lambda i, j: total[i, j] - sums[0, j], name="Y"))
+
+
 WORKLOADS = {
     "matmul": workloads.matmul(3, 4, 5),
     "matmul_const": workloads.matmul(3, 4, 6, const=True, epilogue=False),
@@ -43,6 +52,7 @@ WORKLOADS = {
     "transpose": workloads.transpose(3, 5),
     "shared": shared(),
     "window": window(),
+    "at_load": at_load(),
 }
 
 choices: st.SearchStrategy[list[Choice]] = st.lists(
