@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from tilewright.schedule.rules.dot import dot, may_use_dots
+from tilewright.schedule.rules.dot import dot
+from tilewright.schedule.rules.dotplan import may_use_dots
 from tilewright.schedule.rules.elementwise import elementwise
 from tilewright.schedule.rules.naive import naive
 from tilewright.schedule.rules.rows import rows

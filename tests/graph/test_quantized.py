@@ -17,7 +17,7 @@ from tilewright.codegen.target import Target
 from tilewright.errors import GraphError
 from tilewright.graph import compile_graph, fuse, interpret, load_onnx, simplify
 from tilewright.graph.passes import signed_weights
-from tilewright.schedule.rules.dot import may_use_dots
+from tilewright.schedule.rules.dotplan import may_use_dots
 
 HOST = Target.host(1)
 Arrays = dict[str, NDArray[Any]]

@@ -14,7 +14,8 @@ from tilewright.codegen.build import build
 from tilewright.codegen.target import Target
 from tilewright.measure.inputs import make_inputs
 from tilewright.measure.tolerance import compare, tolerance
-from tilewright.schedule.rules.dot import dot, may_use_dots
+from tilewright.schedule.rules.dot import dot
+from tilewright.schedule.rules.dotplan import may_use_dots
 from tilewright.schedule.schedule import Schedule
 from tilewright.schedule.sketch import drafts, sketches_of
 from tilewright.schedule.space import Space
