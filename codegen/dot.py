@@ -49,12 +49,11 @@ def emit_tensorized(st: State, s: For, trips: int) -> bool:
     if factors is None:
         return False
     machine = DotMachine(st.fb, dot)
+    first, second = factors
 
     def one(lanes: Lanes) -> None:
-        x, y = (
-            _Operand(st, e, lanes, inner.var, count, dot.group).vector()
-            for e in (factors if factors is not None else ())
-        )
+        x = _Operand(st, first, lanes, inner.var, count, dot.group).vector()
+        y = _Operand(st, second, lanes, inner.var, count, dot.group).vector()
         old = memory.load(st, Load(store.buffer, store.indices, dot.accumulator), lanes, None)
         total = values.broadcast(st, old, lanes.width, dot.accumulator)
         new = Value(machine.emit(total, x, y, lanes.width), lanes.width)

@@ -50,8 +50,9 @@ class BlockCost:
 
 
 def lanes_of(dtype: DType, target: Target) -> int:
-    """Elements of one vector register."""
-    return max(1, target.vector_bits // (8 * dtype.n_bytes))
+    """Elements of one vector register, in which float16 and bfloat16 are float32."""
+    size = 4 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype.n_bytes
+    return max(1, target.vector_bits // (8 * size))
 
 
 def _count(

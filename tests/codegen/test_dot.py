@@ -62,16 +62,13 @@ def test_no_sum_saturates(types: tuple[str, str], ends: tuple[str, str], group: 
 
 
 @here
-def test_sums_wrap_as_integers_do() -> None:
-    s = Schedule(workloads.bytes_matmul(1, 16, 4))
-    s.decompose_reduction("C", "j")
-    s.tensorize("j", "k", Dot(DType.UINT8, DType.INT8, DType.INT32, max(GROUPS)) if 4 in GROUPS else ["dot", "uint8", "int8", "int32", 4])  # fmt: skip
-    if 4 not in GROUPS:
-        with pytest.raises(BuildError, match="no instruction for dot 4"):
-            build_program(s.program, HOST)
-        return
-    data = workloads.arrays(s.workload)
-    np.testing.assert_array_equal(run(s, data), evaluate(s.workload, data)[0])
+@pytest.mark.parametrize("group", GROUPS)
+def test_sums_beyond_the_accumulator_wrap(group: int) -> None:
+    s = tensorized((1, 16, 66_400), ("uint8", "int8"), 16, group)
+    data = [np.full(p.shape, np.iinfo(p.dtype.numpy).max, p.dtype.numpy) for p in s.workload.inputs]
+    wrapped = (255 * 127 * 66_400 + 2**31) % 2**32 - 2**31
+    assert wrapped < 0
+    np.testing.assert_array_equal(run(s, data), np.full((1, 16), wrapped, np.int32))
 
 
 def bfloat(m: int, n: int, k: int) -> Schedule:
