@@ -159,5 +159,6 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
         final = replace(f, body=(final,))
     position = next(k for k, s in enumerate(program.body) if s is loops[0])
     body = (*program.body[:position], fresh[0], final, *program.body[position + 1 :])
-    buffer = Buffer(partial, (size, *target.shape), target.dtype, Role.TEMP)
+    role = Role.PACKED if target.role is Role.PACKED else Role.TEMP
+    buffer = Buffer(partial, (size, *target.shape), target.dtype, role)
     return set_buffer(program.with_body(body), buffer), partial

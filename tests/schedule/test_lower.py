@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from tests.codegen import harness
 
 from tilewright.codegen.build import build, build_default
 from tilewright.codegen.target import Target
 from tilewright.measure.inputs import make_inputs
+from tilewright.schedule.interpret import interpret
 from tilewright.schedule.lower import lower
 from tilewright.schedule.program import Role
 from tilewright.schedule.schedule import Schedule
@@ -56,3 +58,23 @@ def test_every_sketch_leaves_it_at_load_time() -> None:
     for sketch in space.sketches:
         roles = {b.name: b.role for b in sketch.program.buffers}
         assert roles["S"] is Role.PACKED, sketch.name
+
+
+@pytest.mark.parametrize(
+    ("steps", "packed"),
+    [
+        ('s.rfactor("S", "r0")', ["S", "S.rf"]),
+        ('s.reverse_compute_at("Y", "i"); s.cache_read("Y", "S")', ["S", "S.local"]),
+        ('s.cache_write("S")', ["S", "S.local"]),
+    ],
+)
+def test_what_is_made_of_it_is_made_at_load_time_and_after_it(
+    steps: str, packed: list[str]
+) -> None:
+    s = Schedule(corrected())
+    exec(steps, {"s": s})
+    assert [b.name for b in s.program.buffers if b.role is Role.PACKED] == packed
+    data = make_inputs(s.workload)
+    expected = evaluate(s.workload, data)[0]
+    np.testing.assert_array_equal(interpret(s.program, data)[0], expected)
+    np.testing.assert_array_equal(harness.run(build(s.workload, s.trace, HOST), data)[0], expected)
