@@ -325,7 +325,8 @@ def _group(graph: Graph, cluster: list[Node]) -> Group:
 def _title(graph: Graph, cluster: list[Node]) -> str:
     """A readable name such as ``conv[1x16x24x96,16x1x3x3,s2x1,g16]+relu``."""
     seed = cluster[0]
-    shapes = [graph.values[i].shape for i in seed.inputs[:2] if i and graph.values[i].shape]
+    operands = seed.inputs[:4:3] if seed.op.startswith("QLinear") else seed.inputs[:2]
+    shapes = [graph.values[i].shape for i in operands if i and graph.values[i].shape]
     if _kind(seed) != "anchor":
         shapes = shapes[:1]
     parts = ["x".join(map(str, s)) for s in shapes]

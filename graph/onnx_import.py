@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import GraphError, TensorError, UnsupportedOperatorError
+from tilewright.graph.dynamic_quantize import dynamic_quantize
 from tilewright.graph.ir import Graph, Node, ValueInfo
 from tilewright.graph.lowering import evaluate_node, infer
 from tilewright.graph.operators import INTERNAL, ONNX_TYPES, OPERATORS, VIEWS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["load_onnx"]
 
 _STATIC = ("Constant", "ConstantOfShape", "Shape", "Size", "Range")
-_SPLIT = ("Split",)
+_SPLIT = ("Split", "DynamicQuantizeLinear")  # written as several nodes
 
 
 def load_onnx(
@@ -188,6 +189,8 @@ def _expand(
     node = Node(raw.op_type, tuple(raw.input), outputs, _attributes(raw), name, opset)
     if raw.op_type == "Split":
         return _split(node, values, constants)
+    if raw.op_type == "DynamicQuantizeLinear":
+        return dynamic_quantize(node, values, constants)
     used = tuple(o for o in outputs if o)
     if len(used) > 1 and raw.op_type not in (
         "Dropout",

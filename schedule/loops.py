@@ -315,9 +315,9 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
             raise ScheduleError(
                 f"reorder({names}): {c.var.name} is parallel and must stay outermost"
             )
-        if c is not old and old.kind is LoopKind.VECTORIZED:
+        if c is not old and old.kind in (LoopKind.VECTORIZED, LoopKind.TENSORIZED):
             raise ScheduleError(
-                f"reorder({names}): {old.var.name} is vectorized and must stay innermost"
+                f"reorder({names}): {old.var.name} is {old.kind.value} and must stay innermost"
             )
     seen: list[Var] = []
     inside = {v for c in chain for v in loop_vars(c)}
@@ -343,7 +343,18 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
     return replace_loop(program, chain[0].var, rebuild)
 
 
+_CALL = {
+    LoopKind.VECTORIZED: "vectorize",
+    LoopKind.PARALLEL: "parallel",
+    LoopKind.UNROLLED: "unroll",
+}
+
+
 def _annotate(program: Program, loop: Var, kind: LoopKind) -> Program:
+    if find_loop(program, loop).kind is LoopKind.TENSORIZED:
+        raise ScheduleError(
+            f"{_CALL[kind]}({loop.name}): the loop is tensorized; annotate another one"
+        )
     return replace_loop(program, loop, lambda s: replace(s, kind=kind))
 
 

@@ -20,7 +20,7 @@ from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, walk
 
 __all__ = [
     "drop_buffer", "fresh_prefix", "insert_before", "loads_of", "map_accesses", "only_writer", "own_nest", "reads",
-    "refuse_taken", "remove_nest", "set_buffer",
+    "refuse_taken", "remove_nest", "set_buffer", "writes",
 ]  # fmt: skip
 
 
@@ -99,6 +99,11 @@ def touches(stmt: Stmt, buffer: str) -> bool:
         isinstance(s, Store) and (s.buffer == buffer or loads_of(s.value, buffer))
         for s in walk_stmts((stmt,))
     )
+
+
+def writes(stmt: Stmt, buffer: str) -> bool:
+    """Whether a statement stores to a buffer."""
+    return any(isinstance(s, Store) and s.buffer == buffer for s in walk_stmts((stmt,)))
 
 
 def remove_nest(program: Program, position: int) -> Program:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.intrinsic import Intrinsic
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Var
 
@@ -38,6 +39,7 @@ class LoopKind(enum.Enum):
     PARALLEL = "parallel"  # iterations are shared among threads; outermost loops only
     VECTORIZED = "vectorized"  # iterations become vector lanes; innermost loops only
     UNROLLED = "unrolled"
+    TENSORIZED = "tensorized"  # one instruction; right inside a vectorized loop only
 
 
 class Pragma(enum.Enum):
@@ -84,7 +86,7 @@ class For:
     """A loop ``for var in range(extent)``.
 
     A fused loop keeps its `parts`, outermost first: their variables are what the body uses, and
-    ``extent`` is the product of their extents.
+    ``extent`` is the product of their extents. A tensorized loop says which intrinsic computes it.
     """
 
     var: Var
@@ -92,6 +94,7 @@ class For:
     body: tuple[Stmt, ...]
     kind: LoopKind = LoopKind.SERIAL
     parts: tuple[tuple[Var, Expr], ...] = ()
+    intrinsic: Intrinsic | None = None  # of a tensorized loop
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,9 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
         raise ScheduleError(
             f"{call}: the loop is not around {block}; choose one of {', '.join(f.var.name for f in loops)}"
         )
+    if loops[depth].kind is LoopKind.TENSORIZED:  # it is part of what its lanes do
+        depth -= 1
+        loop = loops[depth].var
     reduced = reduction_loops(program, block)
     for outer in loops[:depth]:
         if any(outer is r for r in reduced):
@@ -156,5 +159,6 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
         final = replace(f, body=(final,))
     position = next(k for k, s in enumerate(program.body) if s is loops[0])
     body = (*program.body[:position], fresh[0], final, *program.body[position + 1 :])
-    buffer = Buffer(partial, (size, *target.shape), target.dtype, Role.TEMP)
+    role = Role.PACKED if target.role is Role.PACKED else Role.TEMP
+    buffer = Buffer(partial, (size, *target.shape), target.dtype, role)
     return set_buffer(program.with_body(body), buffer), partial

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tilewright.errors import ScheduleError
 from tilewright.schedule import hints, placement, reduction, storage
 from tilewright.schedule import loops as _loops
+from tilewright.schedule.intrinsic import Intrinsic, as_intrinsic
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
 from tilewright.schedule.program import Pragma, Program, Scope, Store, walk_stmts
 from tilewright.schedule.task import Task
+from tilewright.schedule.tensorize import tensorize
 from tilewright.schedule.trace import Argument, Step, Trace
 from tilewright.tensor.expr import Expr, Var, as_expr
 from tilewright.tensor.workload import Workload
@@ -176,6 +178,14 @@ class Schedule:
         self.program = _loops.unroll(self.program, _var(loop))
         self._record("unroll", _var(loop).name)
 
+    def tensorize(
+        self, lane: Loop, group: Loop, intrinsic: Intrinsic | Sequence[str | int]
+    ) -> None:
+        """See `tilewright.schedule.tensorize.tensorize`; traces describe the intrinsic by a list."""
+        what = as_intrinsic(intrinsic)
+        self.program = tensorize(self.program, _var(lane), _var(group), what)
+        self._record("tensorize", _var(lane).name, _var(group).name, what.argument())
+
     def compute_at(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.placement.compute_at`."""
         self.program = placement.compute_at(self.program, block, _var(loop))
@@ -285,7 +295,7 @@ def _number(expr: Expr) -> Argument:
 PRIMITIVES: dict[str, Callable[..., Any]] = {
     name: getattr(Schedule, name)
     for name in (
-        "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
+        "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "tensorize", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
         "pragma", "storage_align",
     )

@@ -29,11 +29,11 @@ def _show(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
     pad = "    " * depth
     for s in body:
         match s:
-            case For(var, extent, inner, kind, parts):
+            case For(var, extent, inner, kind, parts, intrinsic):
                 names = ", ".join(v.name for v, _ in parts) or var.name
                 ranges = ", ".join(str(e) for _, e in parts) or str(extent)
                 loop = "grid" if parts else "range"
-                note = "" if kind is LoopKind.SERIAL else f"  # {kind.value}"
+                note = "" if kind is LoopKind.SERIAL else f"  # {intrinsic or kind.value}"
                 lines.append(f"{pad}for {names} in {loop}({ranges}):{note}")
                 _show(inner, depth + 1, lines)
             case Store(block, buffer, indices, value, reduce, init, pragmas):

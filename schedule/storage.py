@@ -13,6 +13,7 @@ from tilewright.schedule.nests import (
     map_accesses,
     refuse_taken,
     set_buffer,
+    writes,
 )
 from tilewright.schedule.program import (
     Buffer,
@@ -145,6 +146,11 @@ def cache_read(
         program.body,
         lambda s: replace(s, value=go(s.value)) if isinstance(s, Store) and s.block == block else s,
     )
+    if (
+        source.role is Role.PACKED
+    ):  # made at load time, wherever its nest stands: the copy comes after
+        made = (k for k, s in enumerate(body) if writes(s, buffer))
+        position = max([position, *(k + 1 for k in made)])
     return program.with_body((*body[:position], copy, *body[position:])), name
 
 

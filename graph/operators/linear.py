@@ -8,19 +8,26 @@ from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Table
 from tilewright.graph.operators.windows import spatial
 from tilewright.tensor import ops, te
+from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.precision import narrowed, wide, wider
 from tilewright.tensor.ops.winograd import winograd_conv
 from tilewright.tensor.te import Compute
 
 __all__ = ["OPERATORS"]
 
 
-def _biased(call: Call, convolution: Callable[[str], Compute]) -> Compute:
-    """A convolution of that name; with a bias for each channel if the node has one."""
+def _biased(call: Call, convolution: Callable[[str, DType | None], Compute]) -> Compute:
+    """A convolution of that name and that type of sums; with a bias for each channel if the node has one."""
     if not call.has(2):
-        return convolution(call.name)
-    y, bias = convolution(f"{call.name}.acc"), call.tensor(2)
-    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+        return convolution(call.name, None)
+    dtype, bias = call.tensor(0).dtype, call.tensor(2)
+    y = convolution(f"{call.name}.acc", wider(dtype))
+
+    def body(*axes: Expr) -> Expr:
+        return te.cast(wide(y[axes]) + wide(bias[axes[1]]), dtype)
+
+    return te.compute(y.shape, lambda *axes: body(*axes), name=call.name)
 
 
 def _conv(call: Call) -> Compute:
@@ -29,17 +36,17 @@ def _conv(call: Call) -> Compute:
     groups = int(call.attribute("group", 1))
     return _biased(
         call,
-        lambda name: ops.conv(
-            x, w, stride=strides, padding=pads, dilation=dilations, groups=groups, name=name
+        lambda name, accumulate: ops.conv(
+            x, w, stride=strides, padding=pads, dilation=dilations, groups=groups, name=name, accumulate=accumulate
         ),
-    )
+    )  # fmt: skip
 
 
 def _winograd(call: Call) -> Compute:
     """A convolution whose weights have been transformed; made by the graph, not known to ONNX."""
     x, u, m = call.tensor(0), call.tensor(1), int(call.attribute("tile"))
     _, pads, _ = spatial(call, (*u.shape[2:-2], 3, 3))
-    return _biased(call, lambda name: winograd_conv(x, u, m, padding=pads, name=name))
+    return _biased(call, lambda name, _: winograd_conv(x, u, m, padding=pads, name=name))
 
 
 def _conv_transpose(call: Call) -> Compute:
@@ -61,7 +68,7 @@ def _conv_transpose(call: Call) -> Compute:
     groups = int(call.attribute("group", 1))
     return _biased(
         call,
-        lambda name: ops.conv_transpose(
+        lambda name, _: ops.conv_transpose(
             x, w, stride=strides, padding=pads, output_padding=more, dilation=dilations, groups=groups, name=name
         ),
     )  # fmt: skip
@@ -74,17 +81,21 @@ def _matmul(call: Call) -> Compute:
 def _gemm(call: Call) -> Compute:
     alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
     biased = call.has(2) and beta != 0.0
+    dtype, plain = call.tensor(0).dtype, not biased and alpha == 1.0
     y = ops.matmul(
-        call.tensor(0), call.tensor(1), transpose_a=bool(call.attribute("transA", 0)),
-        transpose_b=bool(call.attribute("transB", 0)), name=f"{call.name}.acc" if biased or alpha != 1.0 else call.name,
+        call.tensor(0), call.tensor(1), accumulate=None if plain else wider(dtype), transpose_a=bool(call.attribute("transA", 0)),
+        transpose_b=bool(call.attribute("transB", 0)), name=call.name if plain else f"{call.name}.acc",
     )  # fmt: skip
-    if not biased and alpha == 1.0:
+    if plain:
         return y
     operands = [y, *([call.operand(2)] if biased else [])]
 
     def f(a: Expr, *c: Expr) -> Expr:
         a = a * alpha if alpha != 1.0 else a
-        return a + (c[0] * beta if beta != 1.0 else c[0]) if c else a
+        if c:
+            more = te.cast(c[0], a.dtype)
+            a = a + (more * beta if beta != 1.0 else more)
+        return te.cast(a, dtype)
 
     return ops.elementwise(call.name, f, *operands)
 
@@ -111,12 +122,14 @@ def _einsum(call: Call) -> Compute:
 
     def body(*axes: Expr) -> Expr:
         at = {**dict(zip(right, axes)), **{c: r.var for c, r in reduced.items()}}
-        out = tensors[0][tuple(at[c] for c in terms[0])]
+        out = wide(tensors[0][tuple(at[c] for c in terms[0])])
         for t, term in zip(tensors[1:], terms[1:]):
-            out = out * t[tuple(at[c] for c in term)]
+            out = out * wide(t[tuple(at[c] for c in term)])
         return te.sum(out, list(reduced.values())) if reduced else out
 
-    return te.compute([sizes[c] for c in right], lambda *axes: body(*axes), name=call.name)
+    return narrowed(
+        [sizes[c] for c in right], lambda *axes: body(*axes), call.name, tensors[0].dtype
+    )
 
 
 OPERATORS: Table = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Lower, Table
 from tilewright.tensor import ops, te
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.precision import wider
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["OPERATORS"]
@@ -68,6 +70,25 @@ def _composed(before: Callable[[Expr], Expr], after: Callable[[Expr], Expr]) -> 
         return ops.elementwise(call.name, after, total)
 
     return lower
+
+
+def _in_single(lower: Lower) -> Lower:
+    """Compute float16 and bfloat16 in float32, and round at the end."""
+
+    def whole(call: Call) -> Compute:
+        dtype = call.tensor(0).dtype
+        single = wider(dtype)
+        if single is dtype:
+            return lower(call)
+        tensors = tuple(
+            t if t is None or not t.dtype.is_float
+            else ops.elementwise(f"{call.name}.in{n}", lambda v: te.cast(v, single), t)
+            for n, t in enumerate(call.tensors)
+        )  # fmt: skip
+        out = lower(replace(call, tensors=tensors, name=f"{call.name}.wide"))
+        return ops.elementwise(call.name, lambda v: te.cast(v, dtype), out)
+
+    return whole
 
 
 def _log_sum_exp(call: Call) -> Compute:
@@ -169,16 +190,16 @@ def _lp_norm(call: Call) -> Compute:
 
 
 OPERATORS: Table = {
-    "ReduceL1": ("rows", _composed(te.abs, lambda s: s)),
-    "ReduceL2": ("rows", _composed(lambda v: v * v, te.sqrt)),
-    "ReduceSumSquare": ("rows", _composed(lambda v: v * v, lambda s: s)),
-    "ReduceLogSum": ("rows", _composed(lambda v: v, te.log)),
-    "ReduceLogSumExp": ("rows", _log_sum_exp),
+    "ReduceL1": ("rows", _in_single(_composed(te.abs, lambda s: s))),
+    "ReduceL2": ("rows", _in_single(_composed(lambda v: v * v, te.sqrt))),
+    "ReduceSumSquare": ("rows", _in_single(_composed(lambda v: v * v, lambda s: s))),
+    "ReduceLogSum": ("rows", _in_single(_composed(lambda v: v, te.log))),
+    "ReduceLogSumExp": ("rows", _in_single(_log_sum_exp)),
     "ArgMax": ("rows", _extreme_place("max")),
     "ArgMin": ("rows", _extreme_place("min")),
-    "InstanceNormalization": ("rows", _instance_norm),
-    "GroupNormalization": ("rows", _group_norm),
-    "LpNormalization": ("rows", _lp_norm),
+    "InstanceNormalization": ("rows", _in_single(_instance_norm)),
+    "GroupNormalization": ("rows", _in_single(_group_norm)),
+    "LpNormalization": ("rows", _in_single(_lp_norm)),
     **{
         f"Reduce{op}": ("rows", _reduce(op.lower())) for op in ("Sum", "Max", "Min", "Prod", "Mean")
     },

@@ -8,6 +8,7 @@ from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Lower, Table
 from tilewright.tensor import ops, te
 from tilewright.tensor.ops.linear import padded
+from tilewright.tensor.ops.precision import wide
 from tilewright.tensor.te import Compute
 
 __all__ = ["OPERATORS", "spatial"]
@@ -58,7 +59,7 @@ def _lrn(call: Call) -> Compute:
     x, size = call.tensor(0), int(call.attribute("size"))
     alpha, beta = float(call.attribute("alpha", 1e-4)), float(call.attribute("beta", 0.75))
     bias = float(call.attribute("bias", 1.0))
-    square = ops.elementwise(f"{call.name}.sq", lambda v: v * v, x)
+    square = ops.elementwise(f"{call.name}.sq", lambda v: wide(v) * wide(v), x)
     before = (size - 1) // 2
     around = padded(square, [before, *(0 for _ in x.shape[2:])], [size - 1 - before, *(0 for _ in x.shape[2:])], 0.0, f"{call.name}.pad")  # fmt: skip
     k = te.reduce_axis(size, "k")
@@ -68,7 +69,12 @@ def _lrn(call: Call) -> Compute:
         f"{call.name}.sum",
     )
     return ops.elementwise(
-        call.name, lambda v, s: v / (s * (alpha / size) + bias) ** te.cast(beta, v.dtype), x, total
+        call.name,
+        lambda v, s: te.cast(
+            wide(v) / (s * (alpha / size) + bias) ** te.cast(beta, s.dtype), x.dtype
+        ),
+        x,
+        total,
     )
 
 

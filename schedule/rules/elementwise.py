@@ -30,6 +30,10 @@ def _schedule(s: Schedule, block: str) -> None:
     if not loops:
         return
     lanes = lane_count(s, block)
+    if _beyond_caches(s, block):
+        stores = s.knob.choice(f"{block}.stores", ["cached", "past_caches"])
+        if stores == "past_caches":
+            s.pragma(block, Pragma.NONTEMPORAL)
     last = loops[-1]
     axis = _transposed(s, block, last)
     vector = last
@@ -39,11 +43,6 @@ def _schedule(s: Schedule, block: str) -> None:
         f"{block}.v", vector_sizes(extent_of(s, vector), lanes, most=8 if axis is None else 2)
     )
     v0, v1 = s.split(vector, [size])
-    if (
-        _beyond_caches(s, block)
-        and s.knob.choice(f"{block}.stores", ["cached", "past_caches"]) == "past_caches"
-    ):
-        s.pragma(block, Pragma.NONTEMPORAL)
     if axis is None:
         s.vectorize(v1)
         s.parallel(s.fuse(*(v0 if v == vector else v for v in loops)))

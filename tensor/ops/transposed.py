@@ -9,6 +9,7 @@ from tilewright.tensor import te
 from tilewright.tensor.expr import Const, Expr
 from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.linear import padded
+from tilewright.tensor.ops.precision import wide
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["conv_transpose"]
@@ -68,9 +69,11 @@ def conv_transpose(
     ahead = [(s - 1 + b) // s for s, (b, _) in zip(stride, padding)]
     before = [t - 1 for t in taps]
     after = [max(0, q + m - n) for q, m, n in zip(counts, ahead, x.shape[2:])]
-    source = padded(x, before, after, 0.0, f"{name}.pad")
+    source = padded(x, before, after, te.cast(0, x.dtype), f"{name}.pad")
     full = [t * s for t, s in zip(taps, stride)]
-    weights = padded(w, [0] * dims, [f - k for f, k in zip(full, kernel)], 0.0, f"{name}.w")
+    weights = padded(
+        w, [0] * dims, [f - k for f, k in zip(full, kernel)], te.cast(0, w.dtype), f"{name}.w"
+    )
     letters = "dhw"[-dims:]
     own = c_in // groups
     channel = te.reduce_axis(own, "ic")
@@ -86,7 +89,7 @@ def conv_transpose(
         of = [m % s + v.var * s for m, s, v in zip(moved, stride, tap)]
         ic = channel.var if groups == 1 else oc // per_group * own + channel.var
         inner = oc if groups == 1 else oc % per_group
-        return te.sum(source[(n, ic, *at)] * weights[(ic, inner, *of)], [channel, *tap])
+        return te.sum(wide(source[(n, ic, *at)]) * wide(weights[(ic, inner, *of)]), [channel, *tap])
 
     names = ["n", "oc", *(f"r{c}" for c in letters), *(f"q{c}" for c in letters)]
     shape = (x.shape[0], per_group * groups, *stride, *counts)
@@ -94,7 +97,7 @@ def conv_transpose(
 
     def interleave(n: Expr, oc: Expr, *place: Expr) -> Expr:
         low = [p % s if s > 1 else Const(0) for p, s in zip(place, stride)]
-        return phases[(n, oc, *low, *(p // s for p, s in zip(place, stride)))]
+        return te.cast(phases[(n, oc, *low, *(p // s for p, s in zip(place, stride)))], x.dtype)
 
     axes = ["n", "oc", *(f"o{c}" for c in letters)]
     return te.compute((x.shape[0], per_group * groups, *sizes), interleave, name, axes=axes)

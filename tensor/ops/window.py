@@ -10,6 +10,7 @@ from tilewright.tensor.expr import Expr
 from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.elementwise import elementwise
 from tilewright.tensor.ops.linear import padded
+from tilewright.tensor.ops.precision import wide
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["global_pool", "pool"]
@@ -62,7 +63,8 @@ def pool(
 
     def body(n: Expr, c: Expr, *place: Expr) -> Expr:
         at = [p * s + r.var for p, s, r in zip(place, stride, window)]
-        return (te.max if kind == "max" else te.sum)(source[(n, c, *at)], window)
+        value = source[(n, c, *at)]
+        return te.max(value, window) if kind == "max" else te.sum(wide(value), window)
 
     shape = (x.shape[0], x.shape[1], *sizes)
     if kind == "max":
@@ -74,13 +76,13 @@ def pool(
             count = 1
             for k in kernel:
                 count *= k
-            return total[axes] * (1.0 / count)
+            return te.cast(total[axes] * (1.0 / count), x.dtype)
         size: Expr = te.cast(1, "int64")
         for v, n, k, s, (b, a) in zip(axes[2:], x.shape[2:], kernel, stride, padding):
             low, high = (-b, n + a) if count_include_pad else (0, n)
             start = v * s - b
             size = size * (te.minimum(start + k, high) - te.maximum(start, low))
-        return total[axes] / te.cast(size, x.dtype)
+        return te.cast(total[axes] / te.cast(size, total.dtype), x.dtype)
 
     return te.compute(shape, lambda *axes: average(*axes), name=name)
 
@@ -97,7 +99,8 @@ def global_pool(x: Tensor, kind: str, *, name: str = "Y") -> Compute:
 
     def body(n: Expr, c: Expr, *place: Expr) -> Expr:
         at = [p + r.var for p, r in zip(place, window)]
-        return (te.max if kind == "max" else te.sum)(x[(n, c, *at)], window)
+        value = x[(n, c, *at)]
+        return te.max(value, window) if kind == "max" else te.sum(wide(value), window)
 
     if kind == "max":
         return te.compute(shape, body, name, axes=names)
@@ -105,4 +108,4 @@ def global_pool(x: Tensor, kind: str, *, name: str = "Y") -> Compute:
     count = 1
     for n in x.shape[2:]:
         count *= n
-    return elementwise(name, lambda v: v * (1.0 / count), total)
+    return elementwise(name, lambda v: te.cast(v * (1.0 / count), x.dtype), total)

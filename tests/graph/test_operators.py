@@ -21,6 +21,14 @@ def f(*shape: int) -> NDArray[np.float32]:
     return rng.standard_normal(shape).astype(np.float32)
 
 
+def u(*shape: int) -> NDArray[np.uint8]:
+    return rng.integers(0, 256, shape).astype(np.uint8)
+
+
+def b(*shape: int) -> NDArray[np.int8]:
+    return rng.integers(-128, 128, shape).astype(np.int8)
+
+
 def i(*values: int) -> NDArray[np.int64]:
     return np.array(values, np.int64)
 
@@ -93,6 +101,10 @@ CASES: dict[str, Case] = {
     "DequantizeLinear axis": one("DequantizeLinear", {"a": np.arange(-6, 6, dtype=np.int8).reshape(3, 4)}, {"s": np.abs(f(3)), "z": np.array([1, 0, -2], np.int8)}, axis=0),
     "QuantizeLinear": one("QuantizeLinear", {"a": f(5, 9) * 20}, {"s": scalar(0.11), "z": np.array(128, np.uint8)}),
     "QuantizeLinear axis": one("QuantizeLinear", {"a": f(3, 9) * 20}, {"s": np.abs(f(3)) + 0.05, "z": np.zeros(3, np.int8)}, axis=0),
+    "MatMulInteger": one("MatMulInteger", {"a": u(5, 7), "z": np.array(9, np.uint8)}, {"b": b(7, 9), "zb": b(9)}, order=("a", "b", "z", "zb")),
+    "ConvInteger": one("ConvInteger", {"a": u(1, 6, 7, 9)}, {"w": u(5, 6, 3, 3), "z": np.array(4, np.uint8), "zw": np.array(120, np.uint8)}, order=("a", "w", "z", "zw"), pads=[1, 1, 1, 1]),
+    "QLinearMatMul": one("QLinearMatMul", {"a": u(5, 7)}, {"as": scalar(0.1), "az": np.array(130, np.uint8), "b": b(7, 9), "bs": np.abs(f(9)), "bz": b(9), "ys": scalar(3.0), "yz": np.array(99, np.uint8)}, order=("a", "as", "az", "b", "bs", "bz", "ys", "yz")),
+    "QLinearConv": one("QLinearConv", {"a": u(1, 6, 7, 9)}, {"as": scalar(0.1), "az": np.array(130, np.uint8), "w": b(8, 3, 3, 3), "ws": np.abs(f(8)), "wz": np.zeros(8, np.int8), "ys": scalar(5.0), "yz": np.array(99, np.uint8), "c": i(*range(-4, 4)).astype(np.int32) * 300}, order=("a", "as", "az", "w", "ws", "wz", "ys", "yz", "c"), group=2, pads=[1, 1, 1, 1]),
     "Einsum": one("Einsum", {"a": f(2, 3, 5), "b": f(2, 5, 4)}, equation="bij,bjk->bik"),
     "Einsum implicit": one("Einsum", {"a": f(3, 5), "b": f(5, 4)}, equation="ij,jk"),
     "Einsum turned": one("Einsum", {"a": f(3, 5)}, equation="ij->ji"),
