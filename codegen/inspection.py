@@ -93,18 +93,18 @@ _X86 = _Syntax(
     multiply_add=re.compile(r"vfn?m(add|sub|addsub|subadd)(132|213|231)p[sdh]|vpdp|vdp|vpmadd"),
     store=re.compile(r"v?p?(mov|extr|compress|cvtps2ph)\S* .*\)(\s*\{%k\d\})?$"),
     gather=re.compile(r"vp?(gather|scatter)"),
-    call=re.compile(r"callq?\s+\*?([^@\s]+)"),
+    call=re.compile(r"callq?\s+([^@*\s]+)"),  # not through a pointer, as for threads
 )
 _ARM = _Syntax(
     memory=re.compile(r"\[(x\d+|sp)"),
     stack=re.compile(r"\[sp"),
     frame=re.compile(r"\[x29"),
     sets_frame=re.compile(r"(mov|add) x29, sp"),
-    vector=re.compile(r"\b[qv]\d"),
+    vector=re.compile(r"\b[qvdsh]\d"),
     multiply_add=re.compile(r"fml[as]|ml[as] v|[su]dot|usdot|bfdot|bfmmla|[su]mmla"),
     store=re.compile(r"st"),
     gather=re.compile(r"(ld|st)1\S* \{\s*z.*\[(z|x\d+, z)"),
-    call=re.compile(r"blr?\s+(\S+)"),
+    call=re.compile(r"bl\s+(\S+)"),
 )
 _SYNTAX = {"x86_64": _X86, "aarch64": _ARM}
 

@@ -109,7 +109,8 @@ def conv(
     ]
     if min(sizes) < 1:
         raise TensorError(f"{call}: the kernel is larger than the padded input")
-    source = padded(x, [b for b, _ in padding], [a for _, a in padding], 0.0, f"{name}.pad")
+    before, after = ([p[n] for p in padding] for n in range(2))
+    source = padded(x, before, after, te.identity("sum", x.dtype), f"{name}.pad")
     letters = "dhw"[-dims:]
     channel = te.reduce_axis(per_group, "ic")
     window = [te.reduce_axis(k, f"k{c}") for k, c in zip(kernel, letters)]

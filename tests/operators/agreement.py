@@ -12,6 +12,7 @@ from tests.codegen import harness
 
 from tilewright.codegen.build import build
 from tilewright.codegen.kernel import KernelObject
+from tilewright.codegen.layout import SLACK
 from tilewright.codegen.target import Target
 from tilewright.measure.guarded import Guarded
 from tilewright.measure.tolerance import compare, tolerance
@@ -102,7 +103,7 @@ class _Memory:
                 piece.array[...] = next(given)
                 piece.freeze()
         for p in kernel.packed:
-            self._new((p.n_bytes,), np.dtype(np.uint8)).array[...] = 0xFF
+            self._new((p.n_bytes + SLACK,), np.dtype(np.uint8)).array[...] = 0xFF
         pointers = [g.array.ctypes.data for g in self._all]
         self._arguments = (ctypes.c_void_p * len(pointers))(*pointers)
         self._workspace = self._new((kernel.workspace_bytes,), np.dtype(np.uint8))
