@@ -56,7 +56,8 @@ def compare(found: NDArray[Any], expected: NDArray[Any], rtol: float) -> str | N
     finite = stored[np.isfinite(stored)]
     largest = float(np.max(np.abs(finite), initial=0.0))
     scale = largest * np.sqrt(np.mean(np.square(finite / largest))) if largest > 0 else 0.0
-    least = float(ml_dtypes.finfo(found.dtype).smallest_normal)  # below it, digits are lost
+    limits: Any = ml_dtypes.finfo  # it knows bfloat16 too, and has no types
+    least = float(limits(found.dtype).smallest_normal)  # below it, digits are lost
     with np.errstate(invalid="ignore"):
         close = np.abs(wide - expected) <= rtol * (np.abs(expected) + scale) + least
         bad = ~(

@@ -19,8 +19,6 @@ ODD: list[Spec] = json.loads(
 )
 
 
-
-
 def test_it_has_as_many_operators_as_the_suite_under_names_of_their_own() -> None:
     names = [s["name"] for s in ODD]
     assert len(set(names)) == len(names) >= 44

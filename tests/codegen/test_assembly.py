@@ -42,7 +42,9 @@ def test_functions_and_their_blocks_are_found() -> None:
     assert innermost_loops(g) == []
 
 
-def test_an_innermost_loop_has_the_blocks_that_lie_behind_the_function_and_not_its_parents() -> None:
+def test_an_innermost_loop_has_the_blocks_that_lie_behind_the_function_and_not_its_parents() -> (
+    None
+):
     (loop,) = innermost_loops(next(functions_of(NESTED)))
     assert [b.label for b in loop if b.label] == [".LBB0_2", ".LBB0_3", ".LBB0_5"]
     assert [i for b in loop for i in b.instructions] == [

@@ -33,7 +33,14 @@ KNOWN = {
     ("conv3x3_128_28", 1): 14, ("conv3x3s2_128_56", 1): 2, ("dw3x3_32_112", 1): 6, ("conv3x3_64_56", 2): 6,
     ("dw3x3s2_192_28", 2): 8, ("dw3x3_576_14", 2): 83, ("convT4x4s2_512_256_4", 2): 166,
 }  # fmt: skip
-QUICK = ("matmul_512", "matmul_1x1000x2048", "matmul_49x512x2048", "dw3x3_960_7", "gelu_4M", "transpose_2048")
+QUICK = (
+    "matmul_512",
+    "matmul_1x1000x2048",
+    "matmul_49x512x2048",
+    "dw3x3_960_7",
+    "gelu_4M",
+    "transpose_2048",
+)
 
 LOOP = """
 \t.type\tf,@function

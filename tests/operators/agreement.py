@@ -67,7 +67,11 @@ def disagreements(
     arrays = arrays_of(workload, rng)
     expected = evaluate(workload, arrays, precision="double")
     for name, trace in traces_of(workload, target, n, rng):
-        yield name, trace, problem(build(workload, trace, target), arrays, expected, tolerance(workload))
+        yield (
+            name,
+            trace,
+            problem(build(workload, trace, target), arrays, expected, tolerance(workload)),
+        )
 
 
 def problem(
@@ -119,7 +123,9 @@ class _Memory:
         """Run the kernel on poisoned outputs."""
         for g in self.outputs:
             g.poison()
-        harness.enter(self._code[self._kernel.symbol], self._kernel, self._arguments, self._workspace.array)
+        harness.enter(
+            self._code[self._kernel.symbol], self._kernel, self._arguments, self._workspace.array
+        )
 
     def intact(self) -> bool:
         """Whether nothing was written beside an array."""

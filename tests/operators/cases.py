@@ -46,7 +46,9 @@ def _window(d: Draw, dims: int) -> tuple[list[int], list[int], list[int], list[t
     kernel = [d.one((1, 1, 2, 3, 3, 4, 5)) for _ in range(dims)]
     stride = [d.one((1, 1, 1, 2, 3)) for _ in range(dims)]
     dilation = [d.one((1, 1, 1, 2, 3)) for _ in range(dims)]
-    padding = [(d.integer(0, k - 1), d.integer(0, k - 1)) if d.flag(0.6) else (0, 0) for k in kernel]
+    padding = [
+        (d.integer(0, k - 1), d.integer(0, k - 1)) if d.flag(0.6) else (0, 0) for k in kernel
+    ]
     return kernel, stride, dilation, padding
 
 
@@ -102,7 +104,9 @@ def pool(d: Draw) -> Compute:
 
 
 def global_pool(d: Draw) -> Compute:
-    x = d.tensor("x", d.one((1, 2, 3)), d.size(37), *d.shape(d.integer(1, 3), 300), dtype=d.one(REAL))
+    x = d.tensor(
+        "x", d.one((1, 2, 3)), d.size(37), *d.shape(d.integer(1, 3), 300), dtype=d.one(REAL)
+    )
     return ops.global_pool(x, d.one(("max", "average")))
 
 
@@ -116,7 +120,9 @@ def reduce(d: Draw) -> Compute:
 
 def mean(d: Draw) -> Compute:
     rank = d.integer(1, 4)
-    return ops.mean(d.tensor("x", *d.shape(rank), dtype=d.one(REAL)), d.axes(rank), keepdims=d.flag())
+    return ops.mean(
+        d.tensor("x", *d.shape(rank), dtype=d.one(REAL)), d.axes(rank), keepdims=d.flag()
+    )
 
 
 def softmax(d: Draw) -> Compute:
@@ -166,7 +172,11 @@ def elementwise(d: Draw) -> Compute:
 
 
 def cast(d: Draw) -> Compute:
-    x = d.tensor("x", *d.shape(d.integer(1, 3), 3000), dtype=d.one(("float32", "float64", "int32", "int64", "int8", "uint8", "bool")))
+    x = d.tensor(
+        "x",
+        *d.shape(d.integer(1, 3), 3000),
+        dtype=d.one(("float32", "float64", "int32", "int64", "int8", "uint8", "bool")),
+    )
     to = d.one(("float32", "float64", "int32", "int64", "bool"))
     return ops.elementwise("y", lambda v: te.cast(v, to), x)
 
@@ -216,7 +226,9 @@ def pad(d: Draw) -> Compute:
     most = [min(3, n - 1) if mode == "reflect" else 3 for n in shape]
     before, after = ([d.integer(0, m) for m in most] for _ in range(2))
     dtype = d.one((*REAL, "int32", "int64", "int8", "uint8"))
-    return ops.pad(d.tensor("x", *shape, dtype=dtype), before, after, mode=mode, value=d.integer(0, 3))
+    return ops.pad(
+        d.tensor("x", *shape, dtype=dtype), before, after, mode=mode, value=d.integer(0, 3)
+    )
 
 
 def gather(d: Draw) -> Compute:

@@ -60,7 +60,11 @@ def gather_elements(d: Draw) -> Compute:
 
 def gather_nd(d: Draw) -> Compute:
     shape, depth = d.shape(3, 2000), d.integer(1, 3)
-    return node("GatherND", d.tensor("x", *shape), d.tensor("i", d.size(13), d.size(5), depth, dtype="int64"))
+    return node(
+        "GatherND",
+        d.tensor("x", *shape),
+        d.tensor("i", d.size(13), d.size(5), depth, dtype="int64"),
+    )
 
 
 def scatter_elements(d: Draw) -> Compute:
@@ -79,7 +83,9 @@ def scatter_nd(d: Draw) -> Compute:
 
 def one_hot(d: Draw) -> Compute:
     i = d.tensor("i", *d.shape(d.integer(1, 2), 40), dtype="int64")
-    return node("OneHot", i, integers(d.size(17)), np.array([0.0, 1.0], np.float32), axis=d.one((-1, 0)))
+    return node(
+        "OneHot", i, integers(d.size(17)), np.array([0.0, 1.0], np.float32), axis=d.one((-1, 0))
+    )
 
 
 def cum_sum(d: Draw) -> Compute:
@@ -119,7 +125,12 @@ def extreme(d: Draw) -> Compute:
 def composed(d: Draw) -> Compute:
     shape = d.shape(d.integer(1, 3), 1500)
     op = d.one(("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSumExp"))
-    return node(op, d.tensor("x", *shape, dtype=d.one(REAL)), axes=tuple(d.axes(len(shape))), keepdims=d.integer(0, 1))
+    return node(
+        op,
+        d.tensor("x", *shape, dtype=d.one(REAL)),
+        axes=tuple(d.axes(len(shape))),
+        keepdims=d.integer(0, 1),
+    )
 
 
 def channel_norm(d: Draw) -> Compute:
@@ -139,7 +150,18 @@ def lrn(d: Draw) -> Compute:
 
 def einsum(d: Draw) -> Compute:
     size = {c: d.size(13) for c in "bijkl"}
-    text = d.one(("bij,bjk->bik", "bij,kj->bki", "ij,kl->ikjl", "bij,bij->b", "ijk->kji", "bi,bj->ij", "ijk->j", "bil,bjl->bijl"))
+    text = d.one(
+        (
+            "bij,bjk->bik",
+            "bij,kj->bki",
+            "ij,kl->ikjl",
+            "bij,bij->b",
+            "ijk->kji",
+            "bi,bj->ij",
+            "ijk->j",
+            "bil,bjl->bijl",
+        )
+    )
     terms = text.split("->")[0].split(",")
     return node("Einsum", *(d.tensor(f"x{n}", *(size[c] for c in t)) for n, t in enumerate(terms)), equation=text)  # fmt: skip
 
@@ -150,7 +172,9 @@ def quantize(d: Draw) -> Compute:
         x, zero = d.tensor("x", *shape, dtype="int8"), d.tensor("z", shape[1], dtype="int8")
         return node("DequantizeLinear", x, d.tensor("s", shape[1]), zero, axis=1)
     scale = np.array(0.125, np.float32)
-    return node("QuantizeLinear", d.tensor("x", *shape), scale, np.array(3, d.one((np.int8, np.uint8))))
+    return node(
+        "QuantizeLinear", d.tensor("x", *shape), scale, np.array(3, d.one((np.int8, np.uint8)))
+    )
 
 
 NODES: Mapping[str, Callable[[Draw], Compute]] = {
