@@ -30,14 +30,15 @@ Array = NDArray[Any]
 
 
 def arrays_of(workload: Workload, rng: np.random.Generator) -> list[Array]:
-    """Inputs of both signs; integers small, and as indices also outside of what they index."""
+    """Inputs of both signs; integers are often small, else of their whole range, also as indices."""
     out: list[Array] = []
     for p in workload.inputs:
         if p.dtype.is_float:
             out.append((rng.standard_normal(p.shape) * 0.7).astype(p.dtype.numpy))
         elif p.dtype.is_int:
-            low = 0 if str(p.dtype).startswith("u") else -9
-            out.append(rng.integers(low, 10, p.shape).astype(p.dtype.numpy))
+            least, most = np.iinfo(p.dtype.numpy).min, np.iinfo(p.dtype.numpy).max
+            low, high = (least, most) if rng.random() < 0.3 else (max(least, -9), 9)
+            out.append(rng.integers(low, high, p.shape, p.dtype.numpy, endpoint=True))
         else:
             out.append(rng.integers(0, 2, p.shape).astype(p.dtype.numpy))
     return out
