@@ -223,8 +223,8 @@ def _touched(index: Expr, ranges: Ranges) -> Expr | None:
     return span.extent if var_free(span.extent) else full_extent(span.extent)
 
 
-def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr]:
-    """Bytes and cache lines that an access touches while the given loops run."""
+def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr, Expr]:
+    """Bytes, cache lines, and pieces of neighbouring lines that an access touches while the given loops run."""
     ranges = tuple((f.var, f.extent) for f in inner)
     n_bytes = access.buffer.dtype.n_bytes
     sizes: list[Expr] = []
@@ -235,8 +235,8 @@ def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr]
             continue
         sizes.append(extent if isinstance(dim, Const) and extent == dim else minimum(extent, dim))
     if not sizes:
-        return Const(n_bytes), ONE
+        return Const(n_bytes), ONE, ONE
     elements = product(sizes)
     rows = product(sizes[:-1])
     per_line = max(1, 64 // n_bytes)
-    return elements * n_bytes, rows * ceildiv(sizes[-1], per_line)
+    return elements * n_bytes, rows * ceildiv(sizes[-1], per_line), rows

@@ -29,6 +29,8 @@ __all__ = ["BlockCost", "block_cost"]
 FMA_LATENCY = 4.0
 SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
 LOOP_COST = 1.0
+PIECE_S = 5e-9  # to start fetching from another place in memory
+OVERLAP = 0.25  # of the arithmetic is not hidden behind the memory
 LINE = 64  # bytes that caches fetch at once
 MAX_STRIDE = 4  # between lanes, of loads by whole vectors
 TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
@@ -45,6 +47,7 @@ class BlockCost:
     bodies: Expr  # times the body runs
     cycles: Expr  # of all bodies
     traffic: tuple[Expr, ...]  # bytes into L1, L2, L3
+    pieces: Expr  # of neighbouring lines that come from beyond the second cache
     footprints: tuple[Expr, ...]  # bytes touched inside each loop level, outermost first
     lines: tuple[Expr, ...]
     waste: Expr  # computed lanes over useful lanes
@@ -74,42 +77,48 @@ def _count(
     return Select(across.extent >= vl, whole, one_by_one, DType.FLOAT64)
 
 
-def _fits(
-    facts: BlockFacts, accesses: list[Access], n_loops: int
-) -> list[tuple[Expr, list[Expr], Expr]]:
-    """For each depth: bytes of all accesses inside, bytes of the lines of each, and lines."""
+@dataclass(frozen=True)
+class _Level:
+    """What all accesses touch inside a loop: bytes, lines; and of each the bytes of its lines, the pieces."""
+
+    n_bytes: Expr
+    lines: Expr
+    each_bytes: list[Expr]
+    each_pieces: list[Expr]
+
+
+def _fits(facts: BlockFacts, accesses: list[Access], n_loops: int) -> list[_Level]:
+    """For each depth: what is touched inside."""
     out = []
     for depth in range(n_loops + 1):
         each = [footprint(a, facts.loops[depth:]) for a in accesses]
         total: Expr = Const(0)
         lines: Expr = Const(0)
-        for n_bytes, n_lines in each:
+        for n_bytes, n_lines, _ in each:
             total, lines = total + n_bytes, lines + n_lines
-        out.append((total, [n * LINE for _, n in each], lines))
+        out.append(_Level(total, lines, [n * LINE for _, n, _ in each], [n for _, _, n in each]))
     return out
 
 
-def _moved(
-    facts: BlockFacts, accesses: list[Access], levels: list[tuple[Expr, list[Expr], Expr]]
-) -> list[Expr]:
-    """For each depth: bytes fetched if just what is inside the loop there stays in the cache."""
+def _moved(facts: BlockFacts, accesses: list[Access], each: list[list[Expr]]) -> list[Expr]:
+    """For each depth: what is fetched if just what is inside the loop there stays in the cache."""
     out = []
-    for depth, (_, each, _) in enumerate(levels):
+    for depth, amounts in enumerate(each):
         moved: Expr = Const(0)
-        for a, n_bytes in zip(accesses, each):
+        for a, amount in zip(accesses, amounts):
             outer = list(facts.loops[:depth])
             while outer and outer[-1].var not in a.moves:
                 outer.pop()
-            moved = moved + product([f.extent for f in outer]) * n_bytes
+            moved = moved + product([f.extent for f in outer]) * amount
         out.append(number(moved))
     return out
 
 
-def _traffic(moved: list[Expr], levels: list[tuple[Expr, list[Expr], Expr]], size: int) -> Expr:
-    """Bytes that cross into a cache of that size: refetch what does not fit inside a loop."""
+def _traffic(moved: list[Expr], levels: list[_Level], size: int) -> Expr:
+    """What crosses into a cache of that size: refetch what does not fit inside a loop."""
     result = moved[-1]
     for depth in reversed(range(len(levels) - 1)):
-        result = Select(levels[depth][0] <= size, moved[depth], result, DType.FLOAT64)
+        result = Select(levels[depth].n_bytes <= size, moved[depth], result, DType.FLOAT64)
     return result
 
 
@@ -147,7 +156,8 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
         busy = maximum(busy, number(depth) * FMA_LATENCY)
     cycles = number(bodies) * (busy + LOOP_COST)
     levels = _fits(facts, memory, len(facts.loops))
-    moved = _moved(facts, memory, levels)
+    moved = _moved(facts, memory, [v.each_bytes for v in levels])
+    moved_pieces = _moved(facts, memory, [v.each_pieces for v in levels])
     traffic = tuple(
         _traffic(moved, levels, size)
         for size in (target.l1_bytes, target.l2_bytes, target.l3_bytes)
@@ -155,7 +165,8 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     waste = number(chunks * vl) / number(lane.extent) if lane else number(float(vl))
     return BlockCost(
         number(work), loads, stores, number(chains), number(bodies), cycles, traffic,
-        tuple(number(t) for t, _, _ in levels), tuple(number(n) for _, _, n in levels), waste,
+        _traffic(moved_pieces, levels, target.l2_bytes),
+        tuple(number(v.n_bytes) for v in levels), tuple(number(v.lines) for v in levels), waste,
     )  # fmt: skip
 
 
@@ -167,7 +178,8 @@ def block_seconds(facts: BlockFacts, cost: BlockCost, target: Target) -> Expr:
     memory = target.bandwidth_gbs * 1e9
     seconds = maximum(cost.cycles * unit, cost.traffic[0] / (line / 2))
     seconds = maximum(seconds, cost.traffic[1] / (line / 6))
-    seconds = maximum(seconds, cost.traffic[2] / memory)
+    far = cost.traffic[2] / memory + cost.pieces * PIECE_S
+    seconds = maximum(seconds, far) + cost.cycles * (unit * OVERLAP)
     return seconds / speedup(facts, target)
 
 

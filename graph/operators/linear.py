@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Table
 from tilewright.graph.operators.windows import spatial
@@ -13,30 +15,31 @@ from tilewright.tensor.te import Compute
 __all__ = ["OPERATORS"]
 
 
+def _biased(call: Call, convolution: Callable[[str], Compute]) -> Compute:
+    """A convolution of that name; with a bias for each channel if the node has one."""
+    if not call.has(2):
+        return convolution(call.name)
+    y, bias = convolution(f"{call.name}.acc"), call.tensor(2)
+    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+
+
 def _conv(call: Call) -> Compute:
     x, w = call.tensor(0), call.tensor(1)
     strides, pads, dilations = spatial(call, w.shape[2:])
-    biased = call.has(2)
-    y = ops.conv(
-        x, w, stride=strides, padding=pads, dilation=dilations, groups=int(call.attribute("group", 1)),
-        name=f"{call.name}.acc" if biased else call.name,
-    )  # fmt: skip
-    if not biased:
-        return y
-    bias = call.tensor(2)
-    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+    groups = int(call.attribute("group", 1))
+    return _biased(
+        call,
+        lambda name: ops.conv(
+            x, w, stride=strides, padding=pads, dilation=dilations, groups=groups, name=name
+        ),
+    )
 
 
 def _winograd(call: Call) -> Compute:
     """A convolution whose weights have been transformed; made by the graph, not known to ONNX."""
     x, u, m = call.tensor(0), call.tensor(1), int(call.attribute("tile"))
     _, pads, _ = spatial(call, (*u.shape[2:-2], 3, 3))
-    biased = call.has(2)
-    y = winograd_conv(x, u, m, padding=pads, name=f"{call.name}.acc" if biased else call.name)
-    if not biased:
-        return y
-    bias = call.tensor(2)
-    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+    return _biased(call, lambda name: winograd_conv(x, u, m, padding=pads, name=name))
 
 
 def _conv_transpose(call: Call) -> Compute:
@@ -55,15 +58,13 @@ def _conv_transpose(call: Call) -> Compute:
             total = max(0, (n - 1) * s + p + (k - 1) * d + 1 - size)
             half = total // 2
             pads.append((half, total - half) if mode != "SAME_LOWER" else (total - half, half))
-    biased = call.has(2)
-    y = ops.conv_transpose(
-        x, w, stride=strides, padding=pads, output_padding=more, dilation=dilations,
-        groups=int(call.attribute("group", 1)), name=f"{call.name}.acc" if biased else call.name,
+    groups = int(call.attribute("group", 1))
+    return _biased(
+        call,
+        lambda name: ops.conv_transpose(
+            x, w, stride=strides, padding=pads, output_padding=more, dilation=dilations, groups=groups, name=name
+        ),
     )  # fmt: skip
-    if not biased:
-        return y
-    bias = call.tensor(2)
-    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
 
 
 def _matmul(call: Call) -> Compute:

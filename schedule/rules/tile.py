@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.bounds import loop_ranges
 from tilewright.schedule.nests import loads_of
 from tilewright.schedule.program import Role, Scope
 from tilewright.schedule.rules.common import (
@@ -305,7 +306,7 @@ def _place_producers(
     s: Schedule, producers: list[str], anchor: str, shared: Var, lane: Var, *, small: bool
 ) -> None:
     for block in producers:
-        options = ["root", "tile"]
+        options = ["tile", "root"] if _read_once(s, block, anchor) else ["root", "tile"]
         if small and _padding_of_scalars(s, block, anchor, lane):
             options.append("inline")
         at = s.knob.choice(f"{block}.at", options)
@@ -318,6 +319,17 @@ def _place_producers(
             s.vectorize(loops[-1])
             continue
         plain_nest(s, block)
+
+
+def _read_once(s: Schedule, block: str, anchor: str) -> bool:
+    """Whether no two tiles read the same elements of a producer, but for those at their borders."""
+    buffer = s.program.blocks()[block].buffer
+    reads = loads_of(s.program.blocks()[anchor].value, buffer)
+    used = {n for r in reads for i in r.indices for n in walk(i)}
+    reduced = s.reduction(anchor)
+    path, _ = s.program.path(anchor)
+    ranges = loop_ranges([f for f in path if f.var not in reduced])
+    return all(v in used for v, n in ranges if const_value(n) != 1)
 
 
 def _padding_of_scalars(s: Schedule, block: str, anchor: str, lane: Var) -> bool:

@@ -69,7 +69,8 @@ def test_predicted_seconds_do_not_depend_on_how_blocks_are_ranked(workload: Work
         expected, name = concrete(space, row), space.row_ids(row)[0]
         excess = found[ANY_ORDER] - expected[ANY_ORDER]
         assert (excess >= -1e-4).all(), name
-        assert (excess <= (0.5 if ".at=tile" in name else 1e-4)).all(), name
+        most = 0.5 if ".at=tile" in name else 0.02 if "vector=oc" in name else 1e-4
+        assert (excess <= most).all(), name  # where the ends of tiles are tiled again
 
 
 def test_a_block_knows_its_loops_accesses_and_operations() -> None:
@@ -110,11 +111,16 @@ def test_special_functions_are_counted() -> None:
     assert [f.special for f in facts] == [0, 1, 0, 1]
 
 
-def test_footprints_count_bytes_and_lines_inside_loops() -> None:
+def test_footprints_count_bytes_lines_and_pieces_inside_loops() -> None:
     (facts,) = block_facts(Schedule(workloads.matmul(64, 48, 32, epilogue=False)).program)
     b = facts.accesses[2]
     sizes = [tuple(map(str, footprint(b, facts.loops[d:]))) for d in range(4)]
-    assert sizes == [("6144", "96"), ("6144", "96"), ("128", "32"), ("4", "1")]
+    assert sizes == [
+        ("6144", "96", "32"),
+        ("6144", "96", "32"),
+        ("128", "32", "32"),
+        ("4", "1", "1"),
+    ]
 
 
 def test_a_full_tile_is_the_part_of_an_extent_without_loops() -> None:

@@ -152,4 +152,4 @@ def test_kill_9_at_any_moment_loses_nothing_and_repeats_nothing(tmp_path: Path) 
         assert len(set(now)) == len(now), "a trial was repeated"
         assert len(store.problems) <= 1, "only a torn last line may be unreadable"
         seen = now
-    assert len(seen) > 20
+    assert len(seen) > 4

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from tests.schedule.rules.sampled import check_candidates
 
-from tilewright.codegen.build import build
 from tilewright.codegen.target import Target
-from tilewright.measure.inputs import make_inputs
-from tilewright.measure.tolerance import compare, tolerance
 from tilewright.schedule.program import LoopKind
 from tilewright.schedule.space import Space
 from tilewright.schedule.task import Task
 from tilewright.tensor import Workload, ops, te
-from tilewright.tensor.evaluate import evaluate
 from tilewright.tensor.te import Compute, Placeholder
 
 TARGET = Target.host(2)
