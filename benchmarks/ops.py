@@ -155,8 +155,8 @@ def line(row: dict[str, Any], metric: str) -> str:
 )
 @click.option(
     "--trials",
-    type=click.IntRange(1),
-    help="Tune first: so many trials of each kernel, those in the log included.",
+    type=click.IntRange(0),
+    help="Tune first: so many trials of each kernel, those in the log included; with --shapes, 64 by default.",
 )
 @click.option(
     "--records",
@@ -176,7 +176,7 @@ def main(
     if shapes:
         more = json.loads(Path(shapes).read_text())
         specs = [*(specs if ops != "." else []), *more]
-        trials = trials or 64
+        trials = 64 if trials is None else trials
     log = records or record_file()
     if trials:
         tune(specs, counts, trials, log)

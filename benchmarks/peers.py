@@ -28,7 +28,9 @@ def _numpy(spec: Spec, n_threads: int) -> Call:
         out = np.empty((*values["a"].shape[:-1], values["b"].shape[-1]), np.float32)
         return lambda: np.matmul(values["a"], values["b"], out=out)
     x = values.get("x")
-    if x is None or kind not in ("softmax", "sum", "transpose"):
+    if kind == "add":
+        return lambda: np.add(values["a"], values["b"])
+    if x is None or kind not in ("softmax", "sum", "transpose", "gather"):
         raise ValueError(f"NumPy has no fast form of {spec['name']}")
     if kind == "softmax":
 
@@ -40,10 +42,13 @@ def _numpy(spec: Spec, n_threads: int) -> Call:
         return softmax
     if kind == "sum":
         return lambda: x.sum(axis=spec["axis"])
-    turned = np.empty(x.shape[::-1], np.float32)
+    if kind == "gather":
+        return lambda: np.take(x, values["i"], axis=0)
+    view = x.transpose(spec.get("perm", [1, 0]))
+    turned = np.empty(view.shape, np.float32)
 
     def transpose() -> Any:
-        turned[...] = x.T
+        turned[...] = view
         return turned
 
     return transpose
@@ -106,10 +111,24 @@ def _torch(spec: Spec, n_threads: int) -> Call:
         "rmsnorm": lambda: nn.rms_norm(x, (x.shape[-1],), t["g"], 1e-5),
         "gelu": lambda: nn.gelu(x),
         "sum": lambda: x.sum(dim=spec["axis"]),
-        "transpose": lambda: x.t().contiguous(),
+        "transpose": lambda: x.permute(spec.get("perm", [1, 0])).contiguous(),
+        "pool": lambda: _torch_pool(x, spec),
+        "add": lambda: torch.add(t["a"], t["b"]),
+        "gather": lambda: torch.index_select(x, 0, t["i"]),
         "attention": lambda: nn.scaled_dot_product_attention(t["q"], t["k"], t["v"]),
     }
     return calls[kind]
+
+
+def _torch_pool(x: Any, spec: Spec) -> Any:
+    import torch.nn.functional as nn
+
+    dims = len(spec["k"])
+    if spec["mode"] == "max":
+        most = {1: nn.max_pool1d, 2: nn.max_pool2d, 3: nn.max_pool3d}[dims]
+        return most(x, spec["k"], spec["s"], spec["p"])
+    mean = {1: nn.avg_pool1d, 2: nn.avg_pool2d, 3: nn.avg_pool3d}[dims]
+    return mean(x, spec["k"], spec["s"], spec["p"], count_include_pad=False)
 
 
 def _openvino(spec: Spec, n_threads: int) -> Call:

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 __all__ = ["Spec", "inputs", "model", "suite"]
 
 Spec: TypeAlias = "dict[str, Any]"
-Arrays: TypeAlias = "dict[str, NDArray[np.float32]]"
+Arrays: TypeAlias = "dict[str, NDArray[Any]]"
 
 
 def matmul(m: int, n: int, k: int, *, const: bool = False, epilogue: str | None = None) -> Spec:
@@ -156,6 +156,12 @@ def inputs(spec: Spec) -> tuple[Arrays, Arrays]:
         if spec.get("epi"):
             known["bias"] = draw(spec["w"][0])
         return {"x": draw(*spec["x"])}, known
+    if kind == "add":
+        return {"a": draw(*spec["shape"]), "b": draw(*spec["other"])}, {}
+    if kind == "gather":
+        known = {"i": rng.integers(0, spec["shape"][0], spec["count"])}
+    if kind == "pool":
+        return {"x": draw(*spec["x"])}, {}
     if kind == "attention":
         shape = (1, spec["H"], spec["S"], spec["D"])
         return {n: draw(*shape) for n in "qkv"}, {}
@@ -246,6 +252,18 @@ def _gelu(g: _Graph, spec: Spec) -> int | None:
     return 20
 
 
+def _transpose(g: _Graph, spec: Spec) -> int | None:
+    g("Transpose", "x", out="y", perm=spec.get("perm", [1, 0]))
+    return None
+
+
+def _pool(g: _Graph, spec: Spec) -> int | None:
+    op = {"max": "MaxPool", "average": "AveragePool"}[spec["mode"]]
+    pads = [*spec["p"], *spec["p"]]
+    g(op, "x", out="y", kernel_shape=spec["k"], strides=spec["s"], pads=pads)
+    return None
+
+
 def _single(op: str, *operands: str, **attributes: Any) -> Callable[[_Graph, Spec], int | None]:
     def build(g: _Graph, spec: Spec) -> int | None:
         g(op, *operands, out="y", **attributes)
@@ -265,5 +283,8 @@ _KINDS: dict[str, Callable[[_Graph, Spec], int | None]] = {
     "gelu": _gelu,
     "softmax": _single("Softmax", "x", axis=-1),
     "layernorm": _single("LayerNormalization", "x", "g", "b", axis=-1, epsilon=1e-5),
-    "transpose": _single("Transpose", "x", perm=[1, 0]),
+    "transpose": _transpose,
+    "pool": _pool,
+    "add": _single("Add", "a", "b"),
+    "gather": _single("Gather", "x", "i", axis=0),
 }

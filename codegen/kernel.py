@@ -47,7 +47,8 @@ class KernelObject:
     params : tuple of Param
         Inputs in the workload's order, then outputs.
     packed : tuple of Param
-        Filled once by the prepack entry from the constant inputs.
+        Filled once by the prepack entry from the constant inputs; `layout.SLACK` bytes behind each are
+        read, but not written.
     workspace_bytes : int
         Scratch memory of one call, 64-byte aligned.
     n_threads : int

@@ -12,7 +12,7 @@ from tilewright.tensor.dtype import DType
 
 __all__ = ["SLACK", "Layout", "Place", "lay_out"]
 
-SLACK = 512  # bytes behind each temporary that vector reads may touch
+SLACK = 512  # bytes behind each temporary and packed buffer that vector reads may touch
 
 
 @dataclass(frozen=True)

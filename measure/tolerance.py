@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -63,8 +64,10 @@ def compare(
     finite = stored[np.isfinite(stored)]
     largest = float(np.max(np.abs(finite), initial=0.0))
     scale = largest * np.sqrt(np.mean(np.square(finite / largest))) if largest > 0 else 0.0
+    limits: Any = ml_dtypes.finfo  # it knows bfloat16 too, and has no types
+    least = float(limits(found.dtype).smallest_normal)  # below it, digits are lost
     with np.errstate(invalid="ignore"):
-        close = np.abs(wide - expected) <= rtol * (np.abs(expected) + scale)
+        close = np.abs(wide - expected) <= rtol * (np.abs(expected) + scale) + least
         bad = ~(
             (close & np.isfinite(expected))  # infinity is not close to everything
             | (wide == stored)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.codegen.kernel import KernelObject, Param
+from tilewright.codegen.layout import SLACK
 from tilewright.errors import TilewrightError
 from tilewright.runtime.arena import aligned_bytes, aligned_empty
 from tilewright.runtime.link import link_object
@@ -55,7 +56,7 @@ class LoadedKernel:
         allocate: Callable[[int], NDArray[np.uint8]] = aligned_bytes,
     ) -> list[NDArray[np.uint8]]:
         """Fill the packed buffers from the constant inputs (in order of the parameters)."""
-        packed = [allocate(p.n_bytes + 512) for p in self.kernel.packed]
+        packed = [allocate(p.n_bytes + SLACK) for p in self.kernel.packed]
         if self.prepack_address is None:
             return packed
         given = iter(constants)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import Loops, divide, loop_ranges
 from tilewright.schedule.program import For, LoopKind, Program, Stmt, Store, map_stmts, walk_stmts
+from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
     Binary,
     Const,
@@ -198,7 +199,13 @@ def _is_multiple(extent: Expr, n: int) -> bool:
 
 
 def _quotient(node: Expr) -> bool:
-    return isinstance(node, Binary) and node.op in ("floordiv", "mod")
+    """Whether a node divides a place; what is computed from data may wrap around, so it stays as it is."""
+    return (
+        isinstance(node, Binary)
+        and node.op in ("floordiv", "mod")
+        and node.dtype is DType.INT64
+        and not any(isinstance(n, Load) for n in walk(node))
+    )
 
 
 def _divides(s: Stmt) -> bool:

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tilewright.codegen.inspection import inspect_kernel
     from tilewright.codegen.target import Target
     from tilewright.compiling import compile
     from tilewright.errors import TilewrightError
@@ -42,6 +43,7 @@ __all__ = [
     "Workload",
     "__version__",
     "compile",
+    "inspect_kernel",
     "load_onnx",
     "te",
     "tune",
@@ -64,6 +66,7 @@ _HOME = {
     "Trace": "schedule.trace",
     "Workload": "tensor",
     "compile": "compiling",
+    "inspect_kernel": "codegen.inspection",
     "load_onnx": "graph",
     "te": "tensor",
     "tune": "tuning",

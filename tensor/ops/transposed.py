@@ -69,11 +69,10 @@ def conv_transpose(
     ahead = [(s - 1 + b) // s for s, (b, _) in zip(stride, padding)]
     before = [t - 1 for t in taps]
     after = [max(0, q + m - n) for q, m, n in zip(counts, ahead, x.shape[2:])]
-    source = padded(x, before, after, te.cast(0, x.dtype), f"{name}.pad")
+    nothing = te.identity("sum", x.dtype)
+    source = padded(x, before, after, nothing, f"{name}.pad")
     full = [t * s for t, s in zip(taps, stride)]
-    weights = padded(
-        w, [0] * dims, [f - k for f, k in zip(full, kernel)], te.cast(0, w.dtype), f"{name}.w"
-    )
+    weights = padded(w, [0] * dims, [f - k for f, k in zip(full, kernel)], nothing, f"{name}.w")
     letters = "dhw"[-dims:]
     own = c_in // groups
     channel = te.reduce_axis(own, "ic")

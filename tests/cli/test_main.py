@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.cli import group, invoke
 
-COMMANDS = ("bench", "compile", "doctor", "records", "run", "space", "tune")
+COMMANDS = ("bench", "compile", "inspect", "doctor", "records", "run", "space", "tune")
 
 
 def test_the_commands_are_these() -> None:

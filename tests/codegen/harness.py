@@ -41,9 +41,22 @@ def link(code: bytes, symbols: Sequence[str]) -> Any:
     return builder.link(_compilers[0], f"test{next(_numbers)}")
 
 
+def symbols(kernel: KernelObject) -> list[str]:
+    """The entries of a kernel."""
+    return [kernel.symbol, *(["tw_prepack"] if kernel.packed else [])]
+
+
+def enter(address: int, kernel: KernelObject, args: Any, workspace: NDArray[np.uint8]) -> None:
+    """Call an entry of a kernel on a serial stand-in for the thread pool."""
+    runtime = (ctypes.c_int64 * 2)(
+        ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, kernel.n_threads
+    )
+    _ENTRY(address)(args, workspace.ctypes.data, runtime)
+
+
 def run(kernel: KernelObject, arrays: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
     """Run a kernel once on a serial stand-in for the thread pool."""
-    tracker = link(kernel.code, [kernel.symbol, *(["tw_prepack"] if kernel.packed else [])])
+    tracker = link(kernel.code, symbols(kernel))
     inputs = iter(arrays)
     buffers: list[NDArray[Any]] = []
     outputs: list[NDArray[Any]] = []
@@ -55,12 +68,9 @@ def run(kernel: KernelObject, arrays: Sequence[NDArray[Any]]) -> list[NDArray[An
             buffers.append(np.ascontiguousarray(next(inputs), dtype=p.dtype.numpy))
     buffers += [np.full(p.n_bytes + 1024, 255, np.uint8) for p in kernel.packed]
     workspace = np.full(kernel.workspace_bytes + 64, 255, np.uint8)
-    runtime = (ctypes.c_int64 * 2)(
-        ctypes.cast(_serial_for, ctypes.c_void_p).value or 0, kernel.n_threads
-    )
+    aligned = workspace[(-workspace.ctypes.data) % 64 :]
     args = (ctypes.c_void_p * len(buffers))(*(b.ctypes.data for b in buffers))
-    base = workspace.ctypes.data + (-workspace.ctypes.data) % 64
     if kernel.packed:
-        _ENTRY(tracker["tw_prepack"])(args, base, runtime)
-    _ENTRY(tracker[kernel.symbol])(args, base, runtime)
+        enter(tracker["tw_prepack"], kernel, args, aligned)
+    enter(tracker[kernel.symbol], kernel, args, aligned)
     return outputs

@@ -121,3 +121,9 @@ def test_the_largest_error_is_told_even_if_it_is_not_the_first() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 def test_empty_arrays_agree(dtype: str) -> None:
     assert compare(np.empty((0, 3), dtype), np.empty((0, 3), dtype), 0.0) is None
+
+
+def test_what_the_type_can_hardly_hold_may_be_zero() -> None:
+    assert compare(np.array([-0.0], np.float32), np.array([-7.8e-110]), 1e-5) is None
+    assert compare(np.array([0.0], np.float32), np.array([1e-36]), 1e-5) is not None
+    assert compare(np.array([0.0], np.float16), np.array([5e-5]), 1e-5) is None

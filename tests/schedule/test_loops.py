@@ -10,7 +10,7 @@ from tests.schedule import workloads
 from tests.schedule.refusals import assert_refused
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor import Workload
+from tilewright.tensor import Workload, te
 from tilewright.tensor.expr import Var
 
 
@@ -135,3 +135,17 @@ def test_what_is_illegal_is_refused(
     workload: Callable[[], Workload], steps: str, message: str
 ) -> None:
     assert_refused(workload, steps, message)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+def test_what_data_is_divided_by_stays_where_a_loop_is_cut(dtype: str) -> None:
+    x = te.placeholder((12,), dtype, name="X")
+    s = Schedule(
+        Workload.of(te.compute((12,), lambda i: (x[i] * 6) // 3 + x[i // 4] % 3, name="Y"))
+    )
+    s.split("i", [4])
+    place = "X[i.0*4 + i.1]"
+    # the place is divided by the tile, the data is not: six times it may wrap around
+    assert str(s.program).splitlines()[-1].strip() == (
+        f"Y[i.0*4 + i.1] = {place}*6 // 3 + X[i.0] % 3"
+    )

@@ -11,6 +11,7 @@ import tilewright
 from tilewright.cli.bench import bench
 from tilewright.cli.compile import compile_
 from tilewright.cli.doctor import doctor
+from tilewright.cli.inspect import inspect
 from tilewright.cli.records import records
 from tilewright.cli.run import run
 from tilewright.cli.space import space
@@ -29,7 +30,7 @@ def group() -> None:
     """Search for fast programs of tensor operators, and compile models with what was found."""
 
 
-for command in (tune, compile_, run, bench, records, space, doctor):
+for command in (tune, compile_, run, bench, records, space, inspect, doctor):
     group.add_command(command)
 
 

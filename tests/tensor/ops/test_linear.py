@@ -123,3 +123,13 @@ def test_operands_that_do_not_fit_are_refused(case: str) -> None:
     build, message = REFUSED[case]
     with pytest.raises(TensorError, match=message):
         build()
+
+
+def test_integers_are_padded_with_zeros_too() -> None:
+    a, b = rng.integers(-9, 9, (1, 2, 4, 5)).astype("int32"), rng.integers(-9, 9, (3, 2, 3, 3)).astype("int32")  # fmt: skip
+    p, q = te.placeholder(a.shape, "int32", name="x"), te.placeholder(b.shape, "int32", name="w")
+    found = run(ops.conv2d(p, q, padding=1), a, b)
+    exact = reference.conv(a.astype(float), b.astype(float), [1, 1], [(1, 1)] * 2, [1, 1], 1)
+    assert found.dtype == "int32" and (found == exact).all()
+    turned = te.placeholder((2, 3, 3, 3), "int32", name="w")
+    assert ops.conv_transpose(p, turned, stride=[2, 2], padding=PAIR).shape == (1, 3, 9, 11)
