@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["load_onnx"]
 
 _STATIC = ("Constant", "ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
-_KNOWN = {*OPERATORS, *VIEWS, *_STATIC, *SEVERAL, *DEFINED, "If"} - INTERNAL
+KNOWN = {*OPERATORS, *VIEWS, *_STATIC, *SEVERAL, *DEFINED, "If"} - INTERNAL
 
 
 def load_onnx(
@@ -104,7 +104,7 @@ def _check_operators(proto: onnx.ModelProto, opset: int) -> None:
     missing = []
     for n, node in enumerate(proto.graph.node):
         domain = node.domain or "ai.onnx"
-        known = node.op_type in _KNOWN
+        known = node.op_type in KNOWN
         if domain != "ai.onnx" or not known:
             version = versions.get(domain, "?")
             missing.append(
@@ -138,6 +138,11 @@ def _input(info: onnx.ValueInfoProto, shapes: dict[str, Sequence[int]]) -> Value
     for k, d in enumerate(dims):
         if d.HasField("dim_value") and d.dim_value > 0:
             out.append(int(d.dim_value))
+        elif d.HasField("dim_value") and d.dim_value == 0:
+            raise GraphError(
+                f"load_onnx: input {info.name} has the shape {[n.dim_value for n in dims]}, which holds no elements; "
+                "give another"
+            )
         elif k == 0:
             out.append(1)
         else:

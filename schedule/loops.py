@@ -8,6 +8,7 @@ from dataclasses import replace
 from tilewright.errors import ScheduleError
 from tilewright.schedule.bounds import Loops, divide, loop_ranges
 from tilewright.schedule.program import For, LoopKind, Program, Stmt, Store, map_stmts, walk_stmts
+from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
     Binary,
     Const,
@@ -198,7 +199,10 @@ def _is_multiple(extent: Expr, n: int) -> bool:
 
 
 def _quotient(node: Expr) -> bool:
-    return isinstance(node, Binary) and node.op in ("floordiv", "mod")
+    """Whether a node divides indices; data of other types is none."""
+    return (
+        isinstance(node, Binary) and node.op in ("floordiv", "mod") and node.dtype is DType.INT64
+    )
 
 
 def _divides(s: Stmt) -> bool:

@@ -28,11 +28,18 @@ def _fold(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 def _div(a: Expr, b: Expr) -> Expr:
     if a.dtype.is_float:
         return a / b
+    if a.dtype is as_dtype("uint8"):
+        return te.cast(te.cast(a, "int32") // te.cast(b, "int32"), a.dtype)
     quotient = te.abs(a) // te.abs(b)  # ONNX truncates towards zero
     return te.select(te.not_equal(a < 0, b < 0), -quotient, quotient)
 
 
 def _pow(a: Expr, b: Expr) -> Expr:
+    if not a.dtype.is_float:  # exact while float64 is; a cast rounds towards zero
+        p = te.cast(a, "float64") ** te.cast(b, "float64")
+        whole = te.round(p)
+        p = te.select(te.abs(p - whole) <= te.abs(p) * 1e-12, whole, p)
+        return te.cast(p, a.dtype)
     b = te.cast(b, a.dtype)
     if isinstance(b, Const) and b.value == 2:
         return a * a
