@@ -59,7 +59,7 @@ def definition(
     import onnx
 
     try:
-        schema = onnx.defs.get_schema(raw.op_type, opset, "")
+        schema: Any = onnx.defs.get_schema(raw.op_type, opset, "")
     except onnx.defs.SchemaError:
         raise GraphError(
             f"load_onnx: opset {opset} has no {raw.op_type}, which {raw.name or prefix} uses"
@@ -91,10 +91,12 @@ def definition(
 def _type(info: ValueInfo | None) -> bytes:
     import onnx
 
-    if info is None:
-        return onnx.TypeProto().SerializeToString()
-    code = next(k for k, v in ONNX_TYPES.items() if v == str(info.dtype))
-    return onnx.helper.make_tensor_type_proto(code, info.shape).SerializeToString()
+    kind = onnx.TypeProto()
+    if info is not None:
+        code = next(k for k, v in ONNX_TYPES.items() if v == str(info.dtype))
+        kind = onnx.helper.make_tensor_type_proto(code, info.shape)
+    found: bytes = kind.SerializeToString()
+    return found
 
 
 def _named(
@@ -108,6 +110,7 @@ def _named(
     for key, default in schema.attributes.items():
         if key not in given and default.default_value.name:
             given[key] = default.default_value
+
     def rename(value: str) -> str:
         return names.get(value, f"{prefix}.{value}")
 

@@ -210,9 +210,7 @@ def _take(
 def _check_made(op: str, name: str, inputs: Iterable[str], values: dict[str, ValueInfo]) -> None:
     for i in inputs:
         if i and i not in values:
-            raise GraphError(
-                f"load_onnx: {op} {name} reads {i!r}, which nothing makes before it"
-            )
+            raise GraphError(f"load_onnx: {op} {name} reads {i!r}, which nothing makes before it")
 
 
 def _add(
@@ -307,5 +305,7 @@ def _eye(node: Node, like: ValueInfo) -> NDArray[Any]:
     code = node.attribute("dtype")
     kind = like.dtype if code is None else as_dtype(ONNX_TYPES[int(code)])
     if len(like.shape) != 2:
-        raise GraphError(f"load_onnx: EyeLike {node.name} needs two dimensions, not {list(like.shape)}")
+        raise GraphError(
+            f"load_onnx: EyeLike {node.name} needs two dimensions, not {list(like.shape)}"
+        )
     return np.eye(*like.shape, int(node.attribute("k", 0)), dtype=kind.numpy)

@@ -200,9 +200,7 @@ def _is_multiple(extent: Expr, n: int) -> bool:
 
 def _quotient(node: Expr) -> bool:
     """Whether a node divides indices; data of other types is none."""
-    return (
-        isinstance(node, Binary) and node.op in ("floordiv", "mod") and node.dtype is DType.INT64
-    )
+    return isinstance(node, Binary) and node.op in ("floordiv", "mod") and node.dtype is DType.INT64
 
 
 def _divides(s: Stmt) -> bool:

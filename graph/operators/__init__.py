@@ -26,4 +26,6 @@ OPERATORS: Table = {
     **rows.OPERATORS,
     **windows.OPERATORS,
 }
-INTERNAL = frozenset(["DropoutMask", "MaxPoolPlaces", "TopKPlaces", "WinogradConv"])  # of the graph, not of ONNX
+INTERNAL = frozenset(
+    ["DropoutMask", "MaxPoolPlaces", "TopKPlaces", "WinogradConv"]
+)  # of the graph, not of ONNX

@@ -22,7 +22,7 @@ def without_elements(node: Node, operands: Sequence[NDArray[Any] | None]) -> NDA
     if node.op == "Slice":
         found = _slice(node, operands)
         return found if found.size == 0 else None
-    if all(a.size for a in arrays[:1 if node.op != "Concat" else None]):
+    if all(a.size for a in arrays[: 1 if node.op != "Concat" else None]):
         return None
     match node.op:
         case "Concat":
@@ -37,7 +37,9 @@ def without_elements(node: Node, operands: Sequence[NDArray[Any] | None]) -> NDA
     return None
 
 
-def empty_slice(node: Node, shape: Sequence[int], operands: Sequence[NDArray[Any] | None]) -> tuple[int, ...] | None:
+def empty_slice(
+    node: Node, shape: Sequence[int], operands: Sequence[NDArray[Any] | None]
+) -> tuple[int, ...] | None:
     """The shape of a slice of data that has no elements; None if it has some."""
     data = np.broadcast_to(np.zeros((), np.bool_), tuple(shape))
     found = _slice(node, [data, *operands])

@@ -200,7 +200,9 @@ def _top_k_places(call: Call) -> Compute:
         first, same = (other > own) if largest else (other < own), te.equal(other, own)
         if x.dtype.is_float:
             nans = te.isnan(other), te.isnan(own)
-            lone = te.logical_and(nans[0 if largest else 1], te.logical_not(nans[1 if largest else 0]))
+            lone = te.logical_and(
+                nans[0 if largest else 1], te.logical_not(nans[1 if largest else 0])
+            )
             first = te.logical_or(first, lone)
             same = te.logical_or(same, te.logical_and(*nans))
         before = te.logical_or(first, te.logical_and(same, j.var < axes[axis]))

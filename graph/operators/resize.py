@@ -57,7 +57,9 @@ def _nearest(axis: _Axis, rounding: str) -> Callable[[Expr], Expr]:
     whole = axis.new == factor * axis.old and axis.scale == factor
     if whole and axis.mode == "asymmetric" and rounding == "floor":
         return lambda v: v // factor
-    if whole and axis.mode == "half_pixel" and rounding.startswith("round"):  # never halfway between two elements
+    if (
+        whole and axis.mode == "half_pixel" and rounding.startswith("round")
+    ):  # never halfway between two elements
         return lambda v: v // factor
     steps: dict[str, Callable[[Expr], Expr]] = {
         "round_prefer_floor": lambda p: te.ceil(p - 0.5),

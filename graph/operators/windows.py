@@ -76,9 +76,7 @@ def _places(call: Call) -> Compute:
         ceil_mode=bool(call.attribute("ceil_mode", 0)), name=f"{call.name}.max",
     )  # fmt: skip
     window = [te.reduce_axis(k, f"k{d}") for d, k in enumerate(kernel)]
-    order = range(len(kernel))
-    if call.attribute("storage_order", 0):
-        order = order[::-1]
+    columns_first = bool(call.attribute("storage_order", 0))
 
     def place(n: Expr, c: Expr, *out: Expr) -> Expr:
         at = [
@@ -92,12 +90,28 @@ def _places(call: Call) -> Compute:
         if x.dtype.is_float:  # the maximum of a window with a NaN is NaN
             hit = te.logical_or(hit, te.isnan(value))
         flat = n * x.shape[1] + c
-        for d in order:
-            flat = flat * x.shape[2 + d] + safe[d]
+        for v, size in zip(safe, x.shape[2:]):
+            flat = flat * size + v
         found = te.cast(flat, "int64")
-        return te.min(te.select(te.logical_and(hit, *inside), found, te.cast(x.size, "int64")), window)
+        return te.min(
+            te.select(te.logical_and(hit, *inside), found, te.cast(x.size, "int64")), window
+        )
 
-    return te.compute(best.shape, lambda *axes: place(*axes), name=call.name)
+    first = f"{call.name}.rows" if columns_first else call.name
+    found = te.compute(best.shape, lambda *axes: place(*axes), name=first)
+    if not columns_first:
+        return found
+
+    def turned(*axes: Expr) -> Expr:
+        rest, places = found[axes], []
+        for size in reversed(x.shape[2:]):
+            places.append(rest % size)
+            rest = rest // size
+        for v, size in zip(places, reversed(x.shape[2:])):
+            rest = rest * size + v
+        return rest
+
+    return te.compute(best.shape, lambda *axes: turned(*axes), name=call.name)
 
 
 def _global_pool(kind: str) -> Lower:

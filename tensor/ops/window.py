@@ -81,9 +81,7 @@ def pool(
                 count *= k
             return total[axes] * (1.0 / count)
         size: Expr = te.cast(1, "int64")
-        for v, n, k, s, d, (b, a) in zip(
-            axes[2:], x.shape[2:], kernel, stride, dilation, padding
-        ):
+        for v, n, k, s, d, (b, a) in zip(axes[2:], x.shape[2:], kernel, stride, dilation, padding):
             low, high = (-b, n + a) if count_include_pad else (0, n)
             start = v * s - b  # taps t of k lie at start + d * t
             first = te.maximum((low - start + d - 1) // d, 0)

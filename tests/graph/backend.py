@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from onnx.backend.test.case import node as cases_of_nodes
 from onnx.backend.test.case.test_case import TestCase
 
-__all__ = ["TestCase", "cases", "fixed", "modules"]
+__all__ = ["TestCase", "cases", "fixed", "model", "modules"]
 
 # operands that hold shapes, axes or sizes: constants in every real model, inputs in these cases
 STATIC: dict[str, tuple[int, ...]] = {
@@ -45,12 +45,19 @@ def cases(module: str) -> list[TestCase]:
 _FOUND: dict[str, list[TestCase]] = {}
 
 
+def model(case: TestCase) -> onnx.ModelProto:
+    """The model of a case."""
+    assert case.model is not None
+    return case.model
+
+
 def fixed(
     case: TestCase, static: dict[str, tuple[int, ...]] = STATIC
 ) -> tuple[onnx.ModelProto, dict[str, NDArray[Any]], list[NDArray[Any]]]:
     """A case's model with its shapes as constants, the other inputs, and the expected outputs."""
     proto = onnx.ModelProto()
-    proto.CopyFrom(case.model)
+    proto.CopyFrom(model(case))
+    assert case.data_sets is not None
     inputs, expected = case.data_sets[0]
     arrays = {i.name: _array(a) for i, a in zip(proto.graph.input, inputs)}
     for n in proto.graph.node:
