@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tilewright.codegen.ranges import bounds, pick_min, resolve
 from tilewright.tensor import expr as ex
+from tilewright.tensor.dtype import as_dtype
 from tilewright.tensor.expr import Const, Expr, Min, Var, const_value, minimum, substitute
 
 i, j = Var("i"), Var("j")
