@@ -24,7 +24,7 @@ def bounds(e: Expr, ranges: Ranges) -> Bound:
     """Least and greatest value of an integer expression."""
     match e:
         case Const(value):
-            return int(value), int(value)
+            return (int(value), int(value)) if math.isfinite(value) else _ANY
         case Var():
             return ranges.get(e, _ANY)
         case Poly(terms, const):

@@ -28,4 +28,6 @@ OPERATORS: Table = {
     **rows.OPERATORS,
     **windows.OPERATORS,
 }
-INTERNAL = frozenset(["WinogradConv"])  # made by the graph; no operators of ONNX
+INTERNAL = frozenset(
+    ["DropoutMask", "MaxPoolPlaces", "TopKPlaces", "WinogradConv"]
+)  # of the graph, not of ONNX

@@ -89,21 +89,23 @@ def _mean(
     return elementwise(name, lambda v: te.cast(v * (1.0 / count), dtype), total)
 
 
-def softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
-    """Normalised exponentials along an axis, shifted by the maximum for safety."""
-    top = reduce(x, "max", [axis], name=f"{name}.max")
+def softmax(x: Tensor, *, axis: int | Sequence[int] = -1, name: str = "Y") -> Compute:
+    """Normalised exponentials along an axis or over several, shifted by the maximum for safety."""
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    top = reduce(x, "max", axes, name=f"{name}.max")
     e = elementwise(f"{name}.exp", lambda v, m: te.exp(wide(v) - wide(m)), x, top)
-    total = reduce(e, "sum", [axis], name=f"{name}.sum")
+    total = reduce(e, "sum", axes, name=f"{name}.sum")
     share = elementwise(f"{name}.inv", lambda s: 1.0 / s, total)  # one division a row
     return elementwise(name, lambda v, s: te.cast(v * s, x.dtype), e, share)
 
 
-def log_softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
+def log_softmax(x: Tensor, *, axis: int | Sequence[int] = -1, name: str = "Y") -> Compute:
     """Logarithm of `softmax`."""
-    top = reduce(x, "max", [axis], name=f"{name}.max")
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    top = reduce(x, "max", axes, name=f"{name}.max")
     centred = elementwise(f"{name}.sub", lambda v, m: wide(v) - wide(m), x, top)
     e = elementwise(f"{name}.exp", te.exp, centred)
-    total = reduce(e, "sum", [axis], name=f"{name}.sum")
+    total = reduce(e, "sum", axes, name=f"{name}.sum")
     return elementwise(name, lambda v, s: te.cast(v - te.log(s), x.dtype), centred, total)
 
 

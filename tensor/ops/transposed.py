@@ -55,7 +55,8 @@ def conv_transpose(
     if x.shape[1] != c_in or c_in % groups:
         raise TensorError(f"{call}: the channels do not fit")
     if any(d != 1 for d in dilation):
-        raise TensorError(f"{call}: dilation is not implemented")
+        w = _spread(w, dilation, f"{name}.dilated")
+        kernel = list(w.shape[2:])
     sizes = [
         (n - 1) * s - b - a + k + p
         for n, s, (b, a), k, p in zip(x.shape[2:], stride, padding, kernel, more)
@@ -100,3 +101,15 @@ def conv_transpose(
 
     axes = ["n", "oc", *(f"o{c}" for c in letters)]
     return te.compute((x.shape[0], per_group * groups, *sizes), interleave, name, axes=axes)
+
+
+def _spread(w: Tensor, dilation: Sequence[int], name: str) -> Compute:
+    """Weights with zeros between them: correct, though the zeros are multiplied too."""
+    shape = (*w.shape[:2], *((k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)))
+
+    def body(i: Expr, o: Expr, *place: Expr) -> Expr:
+        tests = [te.equal(p % d, 0) for p, d in zip(place, dilation) if d > 1]
+        at = [p // d if d > 1 else p for p, d in zip(place, dilation)]
+        return te.select(te.logical_and(*tests), w[(i, o, *at)], te.cast(0, w.dtype))
+
+    return te.compute(shape, body, name)
