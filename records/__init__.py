@@ -4,6 +4,8 @@ if __name__ != "tilewright.records":
     raise ImportError("import this folder as tilewright.records; it is no top-level package")
 
 from tilewright.records.frame import to_frame
+from tilewright.records.index import LogIndex, index_path
+from tilewright.records.lookup import Lookups, open_lookups
 from tilewright.records.manage import (
     DedupReport,
     DistillReport,
@@ -14,7 +16,7 @@ from tilewright.records.manage import (
     merge,
     validate,
 )
-from tilewright.records.query import best, confirmed, nearest
+from tilewright.records.query import best, confirmed, nearest, similar
 from tilewright.records.record import SCHEMA, Provenance, Record, Stage
 from tilewright.records.store import Problem, RecordStore
 
@@ -22,6 +24,8 @@ __all__ = [
     "SCHEMA",
     "DedupReport",
     "DistillReport",
+    "LogIndex",
+    "Lookups",
     "MergeReport",
     "Problem",
     "Provenance",
@@ -33,8 +37,11 @@ __all__ = [
     "confirmed",
     "dedup",
     "distill",
+    "index_path",
     "merge",
     "nearest",
+    "open_lookups",
+    "similar",
     "to_frame",
     "validate",
 ]
