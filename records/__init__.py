@@ -3,6 +3,9 @@
 if __name__ != "tilewright.records":
     raise ImportError("import this folder as tilewright.records; it is no top-level package")
 
+from tilewright.records.compare import Change, TaskStats, diff, stats
+from tilewright.records.export import export
+from tilewright.records.foreign import read_ansor, read_autotvm, read_foreign
 from tilewright.records.frame import to_frame
 from tilewright.records.index import LogIndex, index_path
 from tilewright.records.lookup import Lookups, open_lookups
@@ -22,6 +25,7 @@ from tilewright.records.store import Problem, RecordStore
 
 __all__ = [
     "SCHEMA",
+    "Change",
     "DedupReport",
     "DistillReport",
     "LogIndex",
@@ -32,16 +36,23 @@ __all__ = [
     "Record",
     "RecordStore",
     "Stage",
+    "TaskStats",
     "ValidateReport",
     "best",
     "confirmed",
     "dedup",
+    "diff",
     "distill",
+    "export",
     "index_path",
     "merge",
     "nearest",
     "open_lookups",
+    "read_ansor",
+    "read_autotvm",
+    "read_foreign",
     "similar",
+    "stats",
     "to_frame",
     "validate",
 ]

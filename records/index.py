@@ -133,6 +133,10 @@ class LogIndex:
         where = "t.target = ? AND substr(t.name, 1, ?) = ?"
         return query.similar(self._winners(where, target, len(kind), kind), name)
 
+    def tasks(self) -> list[tuple[str, str]]:
+        """Workload key and target fingerprint of every task, in order of first appearance."""
+        return self._db.execute("SELECT workload, target FROM tasks ORDER BY id").fetchall()
+
     def of_task(self, workload: str, target: str) -> tuple[Record, ...]:
         """The records of a workload key on a target fingerprint."""
         return tuple(
