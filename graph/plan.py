@@ -43,7 +43,7 @@ class Call:
     kernel: int
     places: tuple[tuple[str, Any], ...]
     name: str
-    origin: str  # "tuned", "draft", "default", or one of these with "(reason)"
+    origin: str  # "tuned", "transferred", "draft", "default", or one of these with "(reason)"
 
 
 @dataclass(frozen=True)
