@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -86,8 +87,9 @@ def choose_kernel(
             if kind == "default" or (kind == "draft" and not isinstance(error, BuildError)):
                 raise
             if kind in ("tuned", "transferred"):
-                what = "the record" if kind == "tuned" else f"that of {note}"
-                notes.append(f"{what} no longer applies: {_reason(error)}")
+                tuned = kind == "tuned"
+                what = "the record no longer applies" if tuned else f"that of {note} was refused"
+                notes.append(f"{what}: {_reason(error)}")
             continue
         wrong = check(workload, kernel) if check is not None else None
         if wrong is None:
@@ -115,21 +117,17 @@ def _ways(
         notes.append(f"the record no longer applies: {error}")
         trace = None
     if trace is not None:
-        yield "tuned", "", lambda t=trace: build_guarded(workload, t, target)  # type: ignore[misc]
+        yield "tuned", "", partial(build_guarded, workload, trace, target)
     own = drafts(Task(workload, target)) if draft or transfer is not None else []
     proposals = list(transfer(workload)) if transfer is not None else []
     limit = _limit(workload, target, own) if proposals else 0.0
     for p in proposals:
         if p.trace not in tried:
             tried.add(p.trace)
-            yield (
-                "transferred",
-                p.source,
-                lambda p=p: build_guarded(workload, p.trace, target, limit),
-            )  # type: ignore[misc]
+            yield "transferred", p.source, partial(build_guarded, workload, p.trace, target, limit)
     for one in own if draft else ():
-        yield "draft", "", lambda t=one: build(workload, t, target)  # type: ignore[misc]
-    yield "default", "", lambda: build_default(workload, target)
+        yield "draft", "", partial(build, workload, one, target)
+    yield "default", "", partial(build_default, workload, target)
 
 
 def build_guarded(

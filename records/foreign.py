@@ -26,11 +26,11 @@ __all__ = ["read_ansor", "read_autotvm", "read_foreign"]
 
 Row: TypeAlias = dict[str, object]
 
-# tvm.autotvm.MeasureErrorNo and tvm.auto_scheduler.MeasureErrorNo
-_AUTOTVM = ("OK", "INSTANTIATION_ERROR", "COMPILE_HOST", "COMPILE_DEVICE", "RUNTIME_DEVICE", "WRONG_ANSWER",
-            "BUILD_TIMEOUT", "RUN_TIMEOUT", "UNKNOWN_ERROR")  # fmt: skip
-_ANSOR = ("OK", "INSTANTIATION_ERROR", "COMPILE_HOST", "COMPILE_DEVICE", "RUNTIME_DEVICE", "WRONG_ANSWER",
-          "BUILD_TIMEOUT", "RUN_TIMEOUT", "UNKNOWN_ERROR")  # fmt: skip
+# MeasureErrorNo of tvm.autotvm and of tvm.auto_scheduler, which number alike.
+_STATUS = (
+    "OK", "INSTANTIATION_ERROR", "COMPILE_HOST", "COMPILE_DEVICE", "RUNTIME_DEVICE", "WRONG_ANSWER", "BUILD_TIMEOUT",
+    "RUN_TIMEOUT", "UNKNOWN_ERROR",
+)  # fmt: skip
 
 
 def read_autotvm(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -103,7 +103,7 @@ def _autotvm_row(entry: dict[str, Any]) -> Row:
     package = str(entry.get("tvm_version", ""))
     name = f"{task}[{','.join(filter(None, map(_argument, arguments)))}]"
     index = str(entry["config"]["index"])
-    common = _result(entry["result"], _AUTOTVM)
+    common = _result(entry["result"])
     return common | knobs | {
         "workload": workload, "anchor": workload, "name": name, "target": str(target), "row_id": index,
         "package": f"tvm {package}" if package else "tvm", "study": "autotvm",
@@ -118,18 +118,18 @@ def _ansor_row(entry: dict[str, Any]) -> Row:
         name = f"{func}[{','.join(filter(None, map(_argument, arguments)))}]"
     except ValueError:  # a plain key
         name = str(workload)
-    return _result(entry["r"], _ANSOR) | {
+    return _result(entry["r"]) | {
         "workload": str(workload), "anchor": str(workload), "name": name, "target": str(target),
         "row_id": json.dumps(steps, separators=(",", ":")), "sketch": len(steps),
         "package": f"tvm auto_scheduler {entry.get('v', '')}".strip(), "study": "ansor",
     }  # fmt: skip
 
 
-def _result(result: list[Any], names: tuple[str, ...]) -> Row:
+def _result(result: list[Any]) -> Row:
     """Fields that both formats have: [costs, error number, all cost, time stamp]."""
     costs, number, spent, stamp = result[:4]
     seconds = [float(c) for c in costs]
-    status = names[int(number)] if 0 <= int(number) < len(names) else f"ERROR_{int(number)}"
+    status = _STATUS[int(number)] if 0 <= int(number) < len(_STATUS) else f"ERROR_{int(number)}"
     ok = status == "OK" and bool(seconds) and all(0 < s < math.inf for s in seconds)
     if status == "OK" and not ok:
         raise ValueError(f"status OK with times of {seconds}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tilewright.errors import TilewrightError
     from tilewright.graph import CompiledModel, load_onnx
     from tilewright.measure import LocalPool, Pool, RayPool
-    from tilewright.records import Record, RecordStore
+    from tilewright.records import Record, RecordStore, read_ansor, read_autotvm
     from tilewright.schedule.schedule import Schedule
     from tilewright.schedule.space import Space
     from tilewright.schedule.task import Task
@@ -43,6 +43,8 @@ __all__ = [
     "__version__",
     "compile",
     "load_onnx",
+    "read_ansor",
+    "read_autotvm",
     "te",
     "tune",
 ]
@@ -65,6 +67,8 @@ _HOME = {
     "Workload": "tensor",
     "compile": "compiling",
     "load_onnx": "graph",
+    "read_ansor": "records",
+    "read_autotvm": "records",
     "te": "tensor",
     "tune": "tuning",
 }

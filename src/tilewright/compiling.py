@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from tilewright.errors import RecordError, TilewrightError
@@ -75,27 +75,21 @@ def compile(
         If the model cannot be compiled, or `require_tuned` and a kernel has no record that applies.
     """
     from tilewright.graph import compile_graph
-    from tilewright.records import open_lookups
 
     target = target or default_target()
-    log = open_lookups(records) if isinstance(records, (str, os.PathLike)) else records
-    source = _Source(log, target)
-    fused = fused_graph(model, shapes, winograd=winograd).choose(source.seconds)
-    if require_tuned:
-        missing = [w.name for w in fused.workloads() if source.record(w) is None]
-        if missing:
-            names = ", ".join(dict.fromkeys(missing))
-            raise TilewrightError(
-                f"compile(require_tuned=True): no record on {target.fingerprint} for {names}; tune these first"
-            )
-    compiled = compile_graph(
-        fused,
-        target,
-        source.trace,
-        draft=draft,
-        transfer=source.proposals if transfer and log is not None else None,
-        check=wrong if verify else None,
-    )
+    with _opened(records) as log:
+        source = _Source(log, target)
+        fused = fused_graph(model, shapes, winograd=winograd).choose(source.seconds)
+        if require_tuned:
+            _all_known(fused, source, target)
+        compiled = compile_graph(
+            fused,
+            target,
+            source.trace,
+            draft=draft,
+            transfer=source.proposals if transfer and log is not None else None,
+            check=wrong if verify else None,
+        )
     if require_tuned:
         _all_tuned(compiled)
     return compiled
@@ -152,6 +146,27 @@ def wrong(workload: Workload, kernel: KernelObject) -> str | None:
         if difference is not None:
             return f"{output.name}: {difference}"
     return None
+
+
+def _opened(
+    records: Lookups | str | os.PathLike[str] | None,
+) -> AbstractContextManager[Lookups | None]:
+    """The log; closed afterwards if a path was given."""
+    from tilewright.records import open_lookups
+
+    if isinstance(records, (str, os.PathLike)):
+        return open_lookups(records)
+    return nullcontext(records)
+
+
+def _all_known(fused: FusedGraph, source: _Source, target: Target) -> None:
+    """Refuse a model of which a kernel has no record."""
+    missing = [w.name for w in fused.workloads() if source.record(w) is None]
+    if missing:
+        names = ", ".join(dict.fromkeys(missing))
+        raise TilewrightError(
+            f"compile(require_tuned=True): no record on {target.fingerprint} for {names}; tune these first"
+        )
 
 
 def _all_tuned(compiled: CompiledModel) -> None:

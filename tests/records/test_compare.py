@@ -2,17 +2,16 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tilewright.records import Record, RecordStore, Stage, diff, stats
 
 
-def trial(workload: str, row: str, value: float, **changes: object) -> Record:
-    status = "OK" if math.isfinite(value) else "WRONG"
-    return Record(
-        workload, "a", workload, "t", row, **({"status": status, "value": value} | changes)
-    )  # type: ignore[arg-type]
+def trial(workload: str, row: str, value: float, **changes: Any) -> Record:
+    status = changes.pop("status", "OK" if math.isfinite(value) else "WRONG")
+    return Record(workload, "a", workload, "t", row, status, value, **changes)
 
 
 def log(path: Path, *records: Record) -> RecordStore:

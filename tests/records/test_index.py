@@ -36,6 +36,19 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
+def count_reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines that are read as records from now on."""
+    read: list[str] = []
+    original = Record.from_line
+
+    def from_line(line: str) -> Record:
+        read.append(line)
+        return original(line)
+
+    monkeypatch.setattr(Record, "from_line", from_line)
+    return read
+
+
 def best_row(index: LogIndex | RecordStore, workload: str = "w") -> str:
     found = index.best(workload, "t")
     assert found is not None
@@ -75,9 +88,7 @@ def test_an_index_answers_as_the_whole_log_does(
 
 def test_an_unchanged_log_is_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     LogIndex(path).close()
-    read: list[str] = []
-    original = Record.from_line
-    monkeypatch.setattr(Record, "from_line", lambda line: read.append(line) or original(line))
+    read = count_reads(monkeypatch)
     monkeypatch.setattr("zlib.crc32", lambda *_: pytest.fail("it compared the log's checksum"))
     with LogIndex(path) as index:
         assert len(index) == 3 and best_row(index) == "row1"
@@ -87,9 +98,7 @@ def test_an_unchanged_log_is_not_read_again(path: Path, monkeypatch: pytest.Monk
 def test_only_what_was_appended_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with LogIndex(path) as index:
         RecordStore(path).append(trial(3, 0.5), trial(3, 0.5))
-        read: list[str] = []
-        original = Record.from_line
-        monkeypatch.setattr(Record, "from_line", lambda line: read.append(line) or original(line))
+        read = count_reads(monkeypatch)
         assert index.refresh() == 1
         assert len(read) == 2 and best_row(index) == "row3" and index.n_problems == 1
         assert index.refresh() == 0
