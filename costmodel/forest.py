@@ -66,9 +66,11 @@ class Trees:
     @classmethod
     def from_data(cls, data: Data) -> Trees:
         """The inverse of `to_data`."""
-        whole = {n: np.array(data[n], np.int64) for n in ("roots", "children", "feature")}
-        real = {n: np.array(data[n], np.float64) for n in ("threshold", "value")}
-        return cls(**whole, **real, depth=int(data["depth"]))
+        roots, children, feature = (
+            np.array(data[n], np.int64) for n in ("roots", "children", "feature")
+        )
+        threshold, value = (np.array(data[n], np.float64) for n in ("threshold", "value"))
+        return cls(roots, children, feature, threshold, value, int(data["depth"]))
 
 
 class Forest(StoredModel):

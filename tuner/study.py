@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.costmodel.analytic_model import AnalyticModel
 from tilewright.costmodel.model import CostModel
-from tilewright.costmodel.xgb import XGBRanker
+from tilewright.costmodel.pretrained import default_model
 from tilewright.errors import MeasureError
 from tilewright.measure.outcome import MeasureResult, Status
 from tilewright.records.query import confirmed
@@ -20,6 +21,7 @@ from tilewright.records.store import RecordStore
 from tilewright.schedule.space import Rows
 from tilewright.schedule.task import Task
 from tilewright.tuner.evolutionary import Evolutionary
+from tilewright.tuner.guide import Guide
 from tilewright.tuner.report import Event, ProgressSink
 from tilewright.tuner.scheduler import pick
 from tilewright.tuner.searcher import Searcher, distinct
@@ -52,7 +54,7 @@ class Study:
     search : Searcher, optional
         `Evolutionary` by default.
     model : CostModel, optional
-        `XGBRanker` by default.
+        `costmodel.default_model` by default: an `XGBRanker` that starts from the shipped weights.
     seed : int
     batch : int
         Trials that are proposed together.
@@ -81,7 +83,8 @@ class Study:
         self.store = store
         self.pool = pool
         self.search = search or Evolutionary(seed=seed)
-        self.model = model or XGBRanker(seed=seed)
+        self.model = model or default_model(seed)
+        self.draft = AnalyticModel()
         self.seed = seed
         self.batch = batch
         self.name = name
@@ -209,18 +212,16 @@ class Study:
         return out
 
     def _draft(self, state: TaskState, n: int) -> Rows:
-        """Before anything is measured the analytic model ranks (or the learned one, from other tasks)."""
-        return self.search.ask(
-            state.seen, n, lambda rows: -np.log(state.space.analytic(rows)), state.rng
-        )
+        """Before anything is known of a task: a model that is informed without, or the analytic one."""
+        if self.model.informed and self.model.n_fitted_ == 0:
+            return self.search.ask(state.seen, n, Guide(state.space, self.model), state.rng)
+        return self.search.ask(state.seen, n, Guide(state.space, self.draft), state.rng)
 
     def _ask(self, state: TaskState, n: int) -> Rows:
         self._refit()
         if self.model.n_fitted_ == 0:
             return self._draft(state, n)
-        return self.search.ask(
-            state.seen, n, lambda rows: self.model.predict(state.space.features(rows)), state.rng
-        )
+        return self.search.ask(state.seen, n, Guide(state.space, self.model), state.rng)
 
     def _refit(self) -> None:
         states = [s for s in self._states if s.features and math.isfinite(min(s.seen.values))]

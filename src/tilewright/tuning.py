@@ -16,9 +16,10 @@ from tilewright.tensor import Workload
 
 if TYPE_CHECKING:
     from tilewright.codegen.target import Target
+    from tilewright.costmodel import CostModel
     from tilewright.measure import Pool
     from tilewright.records import RecordStore
-    from tilewright.tuner import Study
+    from tilewright.tuner import Searcher, Study
 
 __all__ = ["Subject", "seconds_of", "tasks_of", "tune"]
 
@@ -72,6 +73,8 @@ def tune(
     ray_address: str | None = None,
     target: Target | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    search: Searcher | None = None,
+    model: CostModel | None = None,
     seed: int = 0,
     progress: bool = True,
 ) -> Study:
@@ -96,6 +99,10 @@ def tune(
         This machine by default.
     shapes : mapping, optional
         Shapes of inputs that are open in a model.
+    search : Searcher, optional
+        What proposes candidates; `Evolutionary` by default.
+    model : CostModel, optional
+        What it is guided by; gradient-boosted trees by default.
     seed : int
         The same seed gives the same candidates.
     progress : bool
@@ -113,7 +120,7 @@ def tune(
     store = records if isinstance(records, RecordStore) else RecordStore(records)
     seconds = seconds_of(budget) if isinstance(budget, str) else budget
     with _opened(pool, ray_address) as workers:
-        study = Study(tasks, store, workers, seed=seed)
+        study = Study(tasks, store, workers, search=search, model=model, seed=seed)
         sink = None
         if progress:
             sink = RichProgress() if sys.stderr.isatty() else PlainProgress()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tilewright.cli.choices import MODELS, SEARCHERS, model_named, searcher_named
 from tilewright.cli.common import (
     add_row,
     console,
@@ -49,6 +50,18 @@ __all__ = ["tune"]
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default."
 )
+@click.option(
+    "--searcher", type=click.Choice(SEARCHERS), default=SEARCHERS[0], show_default=True,
+    help="What proposes candidates.",
+)  # fmt: skip
+@click.option(
+    "--model", "cost_model", type=click.Choice(MODELS), default=MODELS[0], show_default=True,
+    help="What ranks them.",
+)  # fmt: skip
+@click.option(
+    "--warm-start", type=click.Path(exists=True, dir_okay=False), metavar="LOG",
+    help="Try first what won in this log, for other shapes too.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same candidates.")
 @click.option(
     "--plot", type=click.Path(dir_okay=False), help="Draw the tuning curve into this file."
@@ -63,6 +76,9 @@ def tune(
     pool: str,
     ray_address: str | None,
     threads: int | None,
+    searcher: str,
+    cost_model: str,
+    warm_start: str | None,
     seed: int,
     plot: str | None,
 ) -> None:
@@ -70,9 +86,16 @@ def tune(
     from tilewright.tuning import tune as run_study
 
     found = subject(model, op)
+    search = searcher_named(searcher, seed)
+    if warm_start is not None:
+        from tilewright.records import RecordStore
+        from tilewright.tuner import WarmStart
+
+        search = WarmStart(search, RecordStore(warm_start), seed=seed)
     study = run_study(
         found if isinstance(found, str) else found.workload, trials=trials, budget=budget, records=records, pool=pool,
-        ray_address=ray_address, target=host(threads), shapes=dict(shapes), seed=seed,
+        ray_address=ray_address, target=host(threads), shapes=dict(shapes), search=search,
+        model=model_named(cost_model, seed), seed=seed,
     )  # fmt: skip
     _show(study, records)
     if plot is not None:
