@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,7 @@ from tilewright.measure.outcome import MeasureResult, Status
 from tilewright.records.query import confirmed
 from tilewright.records.record import Stage
 from tilewright.records.store import RecordStore
-from tilewright.schedule.space import Rows
+from tilewright.schedule.space import Rows, Space
 from tilewright.schedule.task import Task
 from tilewright.tuner.evolutionary import Evolutionary
 from tilewright.tuner.guide import Guide
@@ -60,6 +60,8 @@ class Study:
         Trials that are proposed together.
     name : str
         Goes into every record.
+    space_of : callable
+        From a task to its space: where own rules, or a part of a space, come in.
 
     Notes
     -----
@@ -79,6 +81,7 @@ class Study:
         seed: int = 0,
         batch: int = 8,
         name: str = "study",
+        space_of: Callable[[Task], Space] = Space,
     ) -> None:
         self.store = store
         self.pool = pool
@@ -89,7 +92,7 @@ class Study:
         self.batch = batch
         self.name = name
         self.interrupted = False
-        self._states = [TaskState(t, w, seed) for t, w in tasks]
+        self._states = [TaskState(t, w, seed, space_of) for t, w in tasks]
         self._statuses: Counter[str] = Counter()
         self._curve: list[tuple[int, float, float]] = []
         self._next_id = 0
