@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import tilewright as tw
 from tilewright.cli.choices import MODELS, model_named
-from tilewright.costmodel import CostModel, report
+from tilewright.costmodel import CostModel, default_model, report
 from tilewright.records import Record, RecordStore, Stage
 from tilewright.schedule.space import Space
 
@@ -139,9 +139,12 @@ def main(source: Path, models: str, out: Path | None) -> None:
 
 def _fresh(name: str) -> CostModel:
     """A model without the shipped weights, which may have seen what is held out here."""
-    from tilewright.costmodel import XGBRanker
+    from tilewright.costmodel import AnalyticModel, FailureAware
 
-    return XGBRanker() if name == "xgboost" else model_named(name)
+    ranker = default_model()
+    ranker.prior = AnalyticModel()
+    models = {"xgboost": ranker, "failures": FailureAware(ranker)}
+    return models.get(name) or model_named(name)
 
 
 if __name__ == "__main__":

@@ -20,8 +20,10 @@ HOME = Path(__file__).resolve().parents[1] / "costmodel" / "weights"
 
 
 def ranker() -> XGBRanker:
-    """Deeper and slower to learn than what a study fits while it runs."""
-    return XGBRanker(n_rounds=200, max_depth=8, learning_rate=0.1)
+    """Slower to learn than what a study fits while it runs, and bagged: tasks differ more than draws."""
+    return XGBRanker(
+        n_rounds=150, max_depth=5, learning_rate=0.1, subsample=0.7, colsample_bytree=0.5, min_child_weight=5.0,
+    )  # fmt: skip
 
 
 def facts_of(lines: list[dict[str, Any]], data: Data) -> dict[str, Any]:
@@ -50,7 +52,8 @@ def main(source: Path, out: Path) -> None:
     for split, figures in metrics.items():
         click.echo(f"{split}: " + ", ".join(f"{k} {v:.3f}" for k, v in figures.items()))
     model = ranker().fit(data.x, data.y, data.groups)
-    parameters = {n: getattr(model, n) for n in ("n_rounds", "max_depth", "learning_rate")}
+    names = ("n_rounds", "max_depth", "learning_rate", "subsample", "colsample_bytree")
+    parameters = {n: getattr(model, n) for n in names}
     save_weights(
         model, out, {**facts_of(lines, data), "parameters": parameters, "metrics": metrics}
     )

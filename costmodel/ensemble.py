@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tilewright.costmodel.analytic_model import AnalyticModel
 from tilewright.costmodel.files import Data, StoredModel
 from tilewright.costmodel.model import CostModel
 from tilewright.costmodel.xgb import XGBRanker
@@ -18,7 +19,9 @@ __all__ = ["Ensemble"]
 
 def small_ranker(seed: int) -> XGBRanker:
     """A member that fits in tens of milliseconds."""
-    return XGBRanker(n_rounds=30, max_depth=5, max_bin=32, seed=seed)
+    return XGBRanker(
+        n_rounds=40, max_depth=4, learning_rate=0.1, max_bin=32, seed=seed, prior=AnalyticModel()
+    )
 
 
 class Ensemble(StoredModel):

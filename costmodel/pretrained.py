@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tilewright.costmodel.analytic_model import AnalyticModel
 from tilewright.costmodel.xgb import XGBRanker
 from tilewright.errors import RecordError
 from tilewright.schedule.features import FEATURE_SCHEMA
@@ -71,5 +72,11 @@ def pretrained() -> XGBRanker | None:
 
 
 def default_model(seed: int = 0) -> XGBRanker:
-    """What a study learns with: a ranker that starts from the shipped one."""
-    return XGBRanker(seed=seed, prior=pretrained())
+    """What a study learns with: a ranker that starts from the shipped one, or from the draft model.
+
+    Many shallow, slow trees on top of a prior: on logs of 47 tuned kernels they ordered what was not
+    yet measured better than deeper or faster ones, with 8 trials as with 64, and better than the same
+    trees with the prior's score as a further feature.
+    """
+    prior = pretrained() or AnalyticModel()
+    return XGBRanker(n_rounds=60, max_depth=4, learning_rate=0.1, seed=seed, prior=prior)

@@ -21,7 +21,7 @@ class XGBRanker(StoredModel):
 
     Parameters
     ----------
-    n_rounds, max_depth, learning_rate, max_bin
+    n_rounds, max_depth, learning_rate, max_bin, subsample, colsample_bytree, min_child_weight
         As XGBoost names them; few bins keep a fit at a fraction of a second.
     seed : int
     n_threads : int
@@ -38,6 +38,9 @@ class XGBRanker(StoredModel):
         max_depth: int = 6,
         learning_rate: float = 0.2,
         max_bin: int = 64,
+        subsample: float = 1.0,
+        colsample_bytree: float = 1.0,
+        min_child_weight: float = 1.0,
         seed: int = 0,
         n_threads: int = 1,
         prior: CostModel | None = None,
@@ -47,6 +50,9 @@ class XGBRanker(StoredModel):
         self.max_depth = max_depth
         self.learning_rate = learning_rate
         self.max_bin = max_bin
+        self.subsample = subsample
+        self.colsample_bytree = colsample_bytree
+        self.min_child_weight = min_child_weight
         self.seed = seed
         self.n_threads = n_threads
         self.prior = prior
@@ -62,7 +68,8 @@ class XGBRanker(StoredModel):
         return {
             "objective": "rank:pairwise", "tree_method": "hist", "max_depth": self.max_depth,
             "eta": self.learning_rate, "max_bin": self.max_bin, "nthread": self.n_threads, "seed": self.seed,
-            "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 8, "verbosity": 0,
+            "subsample": self.subsample, "colsample_bytree": self.colsample_bytree,
+            "min_child_weight": self.min_child_weight, "lambdarank_pair_method": "mean", "lambdarank_num_pair_per_sample": 8, "verbosity": 0,
         }  # fmt: skip
 
     def fit(self, x: NDArray[np.float32], y: NDArray[Any], groups: NDArray[Any]) -> XGBRanker:

@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +61,8 @@ class Study:
         Trials that are proposed together.
     name : str
         Goes into every record.
+    min_gain : float
+        End when the next trials are expected to save less than this share of the model's time.
     space_of : callable
         From a task to its space: where own rules, or a part of a space, come in.
 
@@ -81,6 +84,7 @@ class Study:
         seed: int = 0,
         batch: int = 8,
         name: str = "study",
+        min_gain: float = 0.0,
         space_of: Callable[[Task], Space] = Space,
     ) -> None:
         self.store = store
@@ -91,7 +95,9 @@ class Study:
         self.seed = seed
         self.batch = batch
         self.name = name
+        self.min_gain = min_gain
         self.interrupted = False
+        self.stopped = ""
         self._states = [TaskState(t, w, seed, space_of) for t, w in tasks]
         self._statuses: Counter[str] = Counter()
         self._curve: list[tuple[int, float, float]] = []
@@ -160,6 +166,7 @@ class Study:
                 if not waiting:
                     break
                 self._collect(waiting.pop(0), total, start_done, deadline, progress)
+            self._stop(total, start_done, deadline, progress)
             if time.monotonic() < deadline:
                 self._finals(deadline)
         except KeyboardInterrupt:
@@ -186,7 +193,7 @@ class Study:
         if out:
             return out
         for _ in range(len(self._states)):
-            index = pick([s.progress for s in self._states])
+            index = pick([s.progress for s in self._states], self.min_gain * self.model_seconds())
             if index is None:
                 return []
             state = self._states[index]
@@ -339,6 +346,37 @@ class Study:
             value = s.default_s if default else s.best_s
             total += s.weight * value if math.isfinite(value) else 0.0
         return total
+
+    def _stop(
+        self, total: int, start_done: int, deadline: float, progress: ProgressSink | None
+    ) -> None:
+        """Say why the trials end."""
+        self.stopped = self._why(total)
+        if self.stopped and progress is not None:
+            progress.update(replace(self._event(total, start_done, deadline), stopped=self.stopped))
+
+    def _why(self, total: int) -> str:
+        """Why there are fewer trials than were asked for, in one sentence; empty if there are not."""
+        if self._n_done >= total:
+            return ""
+        gain = max((s.progress.gain_s for s in self._states), default=0.0)
+        least = self.min_gain * self.model_seconds()
+        if gain > least:
+            return f"the time is used up after {self._n_done} of {total} trials"
+        if gain > 0:
+            share = gain / self.model_seconds()
+            return (
+                f"the next trials are expected to save {share:.2%} of the model's time, "
+                f"which is less than {self.min_gain:.2%}"
+            )
+        notes = self.notes()
+        more = f"; and {len(notes) - 1} more like this" if len(notes) > 1 else ""
+        return "no task has anything to gain: " + notes[0] + more if notes else ""
+
+    def notes(self) -> list[str]:
+        """One sentence for each task that gets no more trials."""
+        found = [s.progress.why_not(s.task) for s in self._states]
+        return [text for text in found if text]
 
     def _event(self, total: int, start_done: int, deadline: float) -> Event:
         now = time.monotonic()

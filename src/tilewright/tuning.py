@@ -75,6 +75,7 @@ def tune(
     shapes: Mapping[str, Sequence[int]] | None = None,
     search: Searcher | None = None,
     model: CostModel | None = None,
+    min_gain: float = 0.0,
     seed: int = 0,
     progress: bool = True,
 ) -> Study:
@@ -103,6 +104,9 @@ def tune(
         What proposes candidates; `Evolutionary` by default.
     model : CostModel, optional
         What it is guided by; gradient-boosted trees by default.
+    min_gain : float
+        End when the next trials are expected to save less than this share of the model's time, such as
+        0.001. By default all trials are spent, unless nothing is left to gain.
     seed : int
         The same seed gives the same candidates.
     progress : bool
@@ -111,7 +115,8 @@ def tune(
     Returns
     -------
     Study
-        Its `table` has the result of every task, its `interrupted` says whether Ctrl-C ended it.
+        Its `table` has the result of every task, its `interrupted` says whether Ctrl-C ended it, its `stopped`
+        why it ended before all trials were done.
     """
     from tilewright.records import RecordStore
     from tilewright.tuner import PlainProgress, RichProgress, Study
@@ -120,7 +125,7 @@ def tune(
     store = records if isinstance(records, RecordStore) else RecordStore(records)
     seconds = seconds_of(budget) if isinstance(budget, str) else budget
     with _opened(pool, ray_address) as workers:
-        study = Study(tasks, store, workers, search=search, model=model, seed=seed)
+        study = Study(tasks, store, workers, search=search, model=model, min_gain=min_gain, seed=seed)
         sink = None
         if progress:
             sink = RichProgress() if sys.stderr.isatty() else PlainProgress()

@@ -10,6 +10,7 @@ import pytest
 from tests.tuner.doubles import FormulaPool, task
 
 from tilewright.costmodel import (
+    AnalyticModel,
     RandomModel,
     XGBRanker,
     default_model,
@@ -67,7 +68,9 @@ def test_only_a_fitted_ranker_of_its_own_is_written(tmp_path: Path) -> None:
 
 def test_the_default_model_starts_from_what_is_shipped() -> None:
     model = default_model(3)
-    assert model.seed == 3 and model.prior is pretrained()
+    assert model.seed == 3 and model.informed
+    shipped = pretrained()
+    assert isinstance(model.prior, AnalyticModel) if shipped is None else model.prior is shipped
 
 
 def test_an_informed_model_makes_the_first_proposals_of_a_study(tmp_path: Path) -> None:

@@ -33,9 +33,11 @@ def model_named(name: str, seed: int = 0) -> CostModel:
 
     if name == "xgboost":
         return costmodel.default_model(seed)
+    if name == "failures":
+        return costmodel.FailureAware(costmodel.default_model(seed), seed=seed)
     kinds = {
         "ensemble": costmodel.Ensemble, "forest": costmodel.Forest, "gaussian": costmodel.GaussianProcess,
-        "ridge": costmodel.Ridge, "failures": costmodel.FailureAware, "analytic": costmodel.AnalyticModel,
+        "ridge": costmodel.Ridge, "analytic": costmodel.AnalyticModel,
         "random": costmodel.RandomModel,
     }  # fmt: skip
     model: CostModel = kinds[name](seed=seed)

@@ -62,6 +62,10 @@ __all__ = ["tune"]
     "--warm-start", type=click.Path(exists=True, dir_okay=False), metavar="LOG",
     help="Try first what won in this log, for other shapes too.",
 )  # fmt: skip
+@click.option(
+    "--min-gain", type=click.FloatRange(0, 100), default=0.0, metavar="PERCENT",
+    help="Stop when the next trials are expected to save less of the model's time.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same candidates.")
 @click.option(
     "--plot", type=click.Path(dir_okay=False), help="Draw the tuning curve into this file."
@@ -79,6 +83,7 @@ def tune(
     searcher: str,
     cost_model: str,
     warm_start: str | None,
+    min_gain: float,
     seed: int,
     plot: str | None,
 ) -> None:
@@ -95,7 +100,7 @@ def tune(
     study = run_study(
         found if isinstance(found, str) else found.workload, trials=trials, budget=budget, records=records, pool=pool,
         ray_address=ray_address, target=host(threads), shapes=dict(shapes), search=search,
-        model=model_named(cost_model, seed), seed=seed,
+        model=model_named(cost_model, seed), min_gain=min_gain / 100, seed=seed,
     )  # fmt: skip
     _show(study, records)
     if plot is not None:
@@ -129,6 +134,8 @@ def _show(study: Study, records: str) -> None:
         f"sum of kernels: {seconds_text(before)} by default, {seconds_text(after)} tuned{gain}"
     )
     click.echo(f"{study.n_trials} trials in {records}")
+    if study.stopped:
+        click.echo(f"stopped: {study.stopped}")
 
 
 def _plot(study: Study, path: str) -> None:
