@@ -22,7 +22,9 @@ from tilewright.records.store import RecordStore
 from tilewright.schedule.space import Rows, Space
 from tilewright.schedule.task import Task
 from tilewright.tuner.evolutionary import Evolutionary
+from tilewright.tuner.examples import examples
 from tilewright.tuner.guide import Guide
+from tilewright.tuner.reasons import notes, why_stopped
 from tilewright.tuner.report import Event, ProgressSink
 from tilewright.tuner.scheduler import pick
 from tilewright.tuner.searcher import Searcher, distinct
@@ -126,6 +128,11 @@ class Study:
                 state.progress.update(state.best_s, state.progress.n_trials)
 
     # ------------------------------------------------------------------ run
+
+    @property
+    def states(self) -> tuple[TaskState, ...]:
+        """What is known of each task."""
+        return tuple(self._states)
 
     @property
     def n_trials(self) -> int:
@@ -234,17 +241,10 @@ class Study:
         return self.search.ask(state.seen, n, Guide(state.space, self.model), state.rng)
 
     def _refit(self) -> None:
-        states = [s for s in self._states if s.features and math.isfinite(min(s.seen.values))]
-        n = sum(len(s.features) for s in states)
-        if n < 8 or n < self.model.n_fitted_ * (1 + REFIT_SHARE):
-            return
-        x, y, groups = [], [], []
-        for k, s in enumerate(states):
-            values = np.array(s.seen.values)
-            x.append(np.stack(s.features))
-            y.append(values.min() / values)
-            groups.append(np.full(len(values), k))
-        self.model.fit(np.concatenate(x), np.concatenate(y), np.concatenate(groups))
+        """Fit the model again when there is enough new to learn."""
+        found = examples(self._states)
+        if found is not None and len(found[1]) >= max(8, self.model.n_fitted_ * (1 + REFIT_SHARE)):
+            self.model.fit(*found)
 
     # -------------------------------------------------------------- results
 
@@ -351,32 +351,15 @@ class Study:
         self, total: int, start_done: int, deadline: float, progress: ProgressSink | None
     ) -> None:
         """Say why the trials end."""
-        self.stopped = self._why(total)
+        self.stopped = why_stopped(
+            self._states, self._n_done, total, min_gain=self.min_gain, model_s=self.model_seconds()
+        )
         if self.stopped and progress is not None:
             progress.update(replace(self._event(total, start_done, deadline), stopped=self.stopped))
 
-    def _why(self, total: int) -> str:
-        """Why there are fewer trials than were asked for, in one sentence; empty if there are not."""
-        if self._n_done >= total:
-            return ""
-        gain = max((s.progress.gain_s for s in self._states), default=0.0)
-        least = self.min_gain * self.model_seconds()
-        if gain > least:
-            return f"the time is used up after {self._n_done} of {total} trials"
-        if gain > 0:
-            share = gain / self.model_seconds()
-            return (
-                f"the next trials are expected to save {share:.2%} of the model's time, "
-                f"which is less than {self.min_gain:.2%}"
-            )
-        notes = self.notes()
-        more = f"; and {len(notes) - 1} more like this" if len(notes) > 1 else ""
-        return "no task has anything to gain: " + notes[0] + more if notes else ""
-
     def notes(self) -> list[str]:
         """One sentence for each task that gets no more trials."""
-        found = [s.progress.why_not(s.task) for s in self._states]
-        return [text for text in found if text]
+        return notes(self._states)
 
     def _event(self, total: int, start_done: int, deadline: float) -> Event:
         now = time.monotonic()

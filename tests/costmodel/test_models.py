@@ -284,6 +284,15 @@ class TestXGBRankerWithPrior(LearningContract):
         assert model.informed and model.n_fitted_ == 0
         np.testing.assert_array_equal(model.predict(x), prior.predict(x))
 
+    def test_scores_are_those_of_xgboost_with_the_base_margin(self) -> None:
+        x, y, groups = data(200)
+        model = XGBRanker(prior=Ridge().fit(x, y, groups)).fit(x, y, groups)
+        new = data(50, seed=1)[0]
+        assert model.prior is not None
+        margin = model.prior.predict(new)
+        theirs = model.booster_.inplace_predict(new, predict_type="margin", base_margin=margin)
+        np.testing.assert_allclose(model.predict(new), theirs, atol=1e-5)
+
     def test_a_good_prior_helps_when_little_was_measured(self) -> None:
         prior = XGBRanker().fit(*data(600))
         x, y, groups = data(300, seed=1)

@@ -109,7 +109,7 @@ def test_the_curve_is_drawn_on_given_axes(tmp_path: Path) -> None:
 
     s = run(tmp_path / "log", FormulaPool(), Sink())
     figure, ax = plt.subplots()
-    assert plot_curve(s.curve_info(), ax=ax) is ax
+    assert plot_curve(s, ax=ax) is ax
     line = ax.get_lines()[0]
     assert list(line.get_xdata()) == list(s.curve_info()["trial"])
     plt.close(figure)

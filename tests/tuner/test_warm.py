@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tests.tuner.doubles import FormulaPool, task
 
 from tilewright.records import Record, RecordStore, Stage
@@ -13,22 +14,23 @@ from tilewright.schedule.space import Space
 from tilewright.tuner import Evolutionary, RandomSearch, Seen, Study, WarmStart, transfer
 
 
-def tuned(path: Path, trials: int = 64) -> RecordStore:
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> RecordStore:
     """A log of two matrix products."""
     tasks = [(task(96, 64, 48), 1.0), (task(200, 64, 48), 1.0)]
-    return Study(tasks, RecordStore(path), FormulaPool()).run(trials).store
+    path = tmp_path_factory.mktemp("log") / "log.jsonl"
+    return Study(tasks, RecordStore(path), FormulaPool()).run(40).store
 
 
-def test_winners_of_other_shapes_become_valid_rows(tmp_path: Path) -> None:
-    records = tuned(tmp_path / "log").records
+def test_winners_of_other_shapes_become_valid_rows(store: RecordStore) -> None:
+    records = store.records
     space = Space(task(64, 48, 32))
     rows = transfer(space, records, 8)
     assert 1 <= len(rows) <= 2, "one for each workload"
     assert space.valid(rows).all() and rows.dtype == np.int32
 
 
-def test_a_row_for_the_same_shape_is_the_winner_itself(tmp_path: Path) -> None:
-    store = tuned(tmp_path / "log")
+def test_a_row_for_the_same_shape_is_the_winner_itself(store: RecordStore) -> None:
     t = task(96, 64, 48)
     winner = store.best(t.workload.key, t.target.fingerprint)
     assert winner is not None
@@ -54,8 +56,8 @@ def test_knobs_move_to_the_nearest_value() -> None:
     assert space.knobs(found) == knobs and knobs[name] == column.values[1]
 
 
-def test_strangers_are_left_out(tmp_path: Path) -> None:
-    records = tuned(tmp_path / "log").records
+def test_strangers_are_left_out(store: RecordStore) -> None:
+    records = store.records
     t = task(64, 48, 32)
     space = Space(t)
     assert len(transfer(space, [replace(r, target="other-cpu") for r in records], 8)) == 0
@@ -66,8 +68,8 @@ def test_strangers_are_left_out(tmp_path: Path) -> None:
     assert len(transfer(space, [], 8)) == 0
 
 
-def test_transferred_rows_come_first_and_once(tmp_path: Path) -> None:
-    records = tuned(tmp_path / "log").records
+def test_transferred_rows_come_first_and_once(store: RecordStore) -> None:
+    records = store.records
     space = Space(task(64, 48, 32))
     expected = transfer(space, records, 8)
     search = WarmStart(RandomSearch(), records)
@@ -78,8 +80,8 @@ def test_transferred_rows_come_first_and_once(tmp_path: Path) -> None:
     assert len(rows) == 8 and seen.unknown(search.ask(seen, 8, None, rng)).all()
 
 
-def test_a_study_measures_them_right_after_the_default(tmp_path: Path) -> None:
-    records = tuned(tmp_path / "log").records
+def test_a_study_measures_them_right_after_the_default(store: RecordStore, tmp_path: Path) -> None:
+    records = store.records
     t = task(64, 48, 32)
     expected = Space(t).row_ids(transfer(Space(t), records, 8))
     search = WarmStart(Evolutionary(), records)

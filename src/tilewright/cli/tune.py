@@ -143,8 +143,7 @@ def _plot(study: Study, path: str) -> None:
     from tilewright.errors import TilewrightError
     from tilewright.tuner import plot_curve
 
-    info = study.curve_info()
-    if info.empty:
+    if study.curve_info().empty:
         click.echo(f"no new trials, so {path} was not drawn", err=True)
         return
     try:
@@ -152,5 +151,5 @@ def _plot(study: Study, path: str) -> None:
     except ImportError:
         raise TilewrightError("tune --plot: needs matplotlib; pip install matplotlib") from None
     matplotlib.use("Agg")
-    plot_curve(info).figure.savefig(path, dpi=120, bbox_inches="tight")
+    plot_curve(study).figure.savefig(path, dpi=120, bbox_inches="tight")
     click.echo(f"tuning curve: {path}")
