@@ -134,7 +134,7 @@ def main(source: Path, models: str, out: Path | None) -> None:
             f = found[name][split]
             click.echo(f"| {split} | {name} | {f['pairwise']:.3f} | {f['peak1']:.3f} | {f['peak5']:.3f} | {f['kendall']:.3f} |")  # fmt: skip
     if out is not None:
-        out.write_text(json.dumps({**found[names[0]], "models": found}, indent=1))
+        out.write_text(json.dumps(found[names[0]], indent=1))
 
 
 def _fresh(name: str) -> CostModel:

@@ -55,8 +55,8 @@ def transfer(space: Space, records: Sequence[Record], n: int) -> Rows:
     """Rows of a space that the winners of other workloads on the same target suggest.
 
     A winner fits when the space has a sketch of its name with the same knobs. Each knob takes the
-    value that is nearest on a logarithmic scale. First come those that change least: a shape that
-    is near in the table's own terms.
+    value that is nearest on a logarithmic scale. First come those of the same anchor (which differ
+    in their epilogue only), then those that change least: a shape that is near in the table's terms.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def transfer(space: Space, records: Sequence[Record], n: int) -> Rows:
     own, target = task.workload.key, task.target.fingerprint
     others = [r for r in records if r.ok and r.target == target and r.workload != own]
     names = {s.name: k for k, s in enumerate(space.sketches)}
-    found: list[tuple[float, int, Rows]] = []
+    found: list[tuple[bool, float, int, Rows]] = []
     by_workload: dict[str, list[Record]] = {}
     for r in others:
         by_workload.setdefault(r.workload, []).append(r)
@@ -75,8 +75,9 @@ def transfer(space: Space, records: Sequence[Record], n: int) -> Rows:
         sketch = names.get(winner.row_id.partition("|")[0]) if winner else None
         fitted = _fit(space, sketch, winner) if winner and sketch is not None else None
         if fitted is not None and space.valid(fitted[1][None])[0]:
-            found.append((fitted[0], len(found), fitted[1]))
-    rows = [row for _, _, row in sorted(found, key=lambda f: f[:2])]
+            other = winner is not None and winner.anchor != task.workload.anchor_key
+            found.append((other, fitted[0], len(found), fitted[1]))
+    rows = [f[3] for f in sorted(found, key=lambda f: f[:3])]
     width = 1 + space.n_columns
     return distinct(np.array(rows, dtype=np.int32).reshape(-1, width))[:n]
 

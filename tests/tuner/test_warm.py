@@ -56,6 +56,19 @@ def test_knobs_move_to_the_nearest_value() -> None:
     assert space.knobs(found) == knobs and knobs[name] == column.values[1]
 
 
+def test_the_same_anchor_comes_before_a_nearer_shape() -> None:
+    space = Space(task(64, 48, 32))
+    rows = space.sample_rows(60, np.random.default_rng(0))
+    rows = rows[rows[:, 0] > 0][:2]
+    target, anchor = space.task.target.fingerprint, space.task.workload.anchor_key
+    near, same = (
+        Record(w, a, w, target, space.row_ids(row)[0], "OK", 1.0, knobs=tuple(sorted(space.knobs(row).items())))
+        for w, a, row in zip("ab", ("strange", anchor), rows)
+    )  # fmt: skip
+    for records in ([near, same], [same, near]):
+        np.testing.assert_array_equal(transfer(space, records, 8), rows[::-1])
+
+
 def test_strangers_are_left_out(store: RecordStore) -> None:
     records = store.records
     t = task(64, 48, 32)
