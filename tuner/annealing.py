@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tilewright.schedule.space import Rows
 from tilewright.tuner.batch import batch_of
 from tilewright.tuner.moves import ranked, step
-from tilewright.tuner.searcher import Score, Searcher, Seen, distinct, fill_random
+from tilewright.tuner.searcher import Score, Searcher, Seen, distinct, fill_random, part_of
 
 __all__ = ["Annealing"]
 
@@ -44,7 +44,7 @@ class Annealing(Searcher):
         self.random_share = random_share
 
     def ask(self, seen: Seen, n: int, score: Score | None, rng: np.random.Generator) -> Rows:
-        n_guided = n - round(n * self.random_share)
+        n_guided = n - part_of(n, self.random_share, rng)
         if score is None:
             found = self._measured_steps(seen, n_guided, rng)
         else:

@@ -47,7 +47,7 @@ def batch_of(ranked: Rows, n: int, score: Score | None, *, uncertain_share: floa
     where a model does not know its uncertainty.
     """
     spread = uncertainty_of(score, ranked) if uncertain_share > 0 else np.zeros(len(ranked))
-    n_unsure = round(n * uncertain_share) if spread.any() else 0
+    n_unsure = max(1, round(n * uncertain_share)) if n >= 4 and spread.any() else 0
     first = ranked[diverse(ranked, n - n_unsure, features_of(score, ranked))]
     if not n_unsure:
         return first

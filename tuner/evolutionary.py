@@ -13,6 +13,7 @@ from tilewright.tuner.searcher import (
     Seen,
     distinct,
     fill_random,
+    part_of,
 )
 
 __all__ = ["Evolutionary"]
@@ -52,7 +53,7 @@ class Evolutionary(Searcher):
         self.exhaustive = exhaustive
 
     def ask(self, seen: Seen, n: int, score: Score | None, rng: np.random.Generator) -> Rows:
-        blind = n if score is None else round(n * self.random_share)
+        blind = n if score is None else part_of(n, self.random_share, rng)
         found = np.empty((0, 1 + seen.space.n_columns), dtype=np.int32)
         if score is not None and n > blind:
             pool = self._pool(seen, score, rng)

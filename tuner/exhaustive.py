@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.schedule.space import Rows
 from tilewright.tuner.batch import batch_of
 from tilewright.tuner.moves import candidates, ranked
-from tilewright.tuner.searcher import Score, Searcher, Seen, distinct, fill_random
+from tilewright.tuner.searcher import Score, Searcher, Seen, distinct, fill_random, part_of
 
 __all__ = ["Exhaustive"]
 
@@ -44,7 +44,7 @@ class Exhaustive(Searcher):
         if score is None:
             return fill_random(seen, n, rng)
         rows = candidates(seen, self.population, rng, exhaustive=self.limit)
-        n_guided = n - round(n * self.random_share)
+        n_guided = n - part_of(n, self.random_share, rng)
         found = batch_of(ranked(rows, score), n_guided, score, uncertain_share=self.uncertain_share)
         if len(found) == n:
             return found

@@ -90,6 +90,11 @@ def fill_random(seen: Seen, n: int, rng: np.random.Generator) -> Rows:
     return out[:n]
 
 
+def part_of(n: int, share: float, rng: np.random.Generator) -> int:
+    """A share of n as a whole number, right on average: small batches get theirs now and then."""
+    return int(n * share + rng.random())
+
+
 def distinct(rows: Rows) -> Rows:
     """Rows without repetitions, in order."""
     _, first = np.unique(rows, axis=0, return_index=True)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Study"]
 
 WARM_UP = 4  # trials of each task before the scheduler chooses
+EARLY = 16  # trials of a task up to which batches are halved, so that the model learns soon
 FINALISTS = 3
 FINALS_BATCH = 16  # measured together, then the clock is read
 FINALS_SHARE = 0.1  # of a time budget, kept for the finals
@@ -204,9 +205,7 @@ class Study:
             if index is None:
                 return []
             state = self._states[index]
-            out = self._rows_of(state, n)
-            if len(out) < n:
-                state.progress.exhausted = True
+            out = self._rows_of(state, n if len(state.ids) >= EARLY else -(-n // 2))
             if out:
                 return out
         return []
