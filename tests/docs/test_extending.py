@@ -33,7 +33,7 @@ def test_every_example_is_under_40_lines() -> None:
     assert all(block.count("\n") < 40 for block in BLOCKS)
 
 
-@pytest.mark.parametrize(("log", "trials"), [("hill", 12), ("nearest", 16), ("rule", 8)])
+@pytest.mark.parametrize(("log", "trials"), [("hill", 8), ("nearest", 16), ("rule", 8)])
 def test_every_example_tunes(names: dict[str, Any], log: str, trials: int) -> None:
     records = [r for r in names["logs"][log] if r.stage is Stage.TRIAL]
     assert len(records) == trials and any(r.ok for r in records)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.tables import opened, record, synthetic
+from benchmarks.tables import main, opened, record, synthetic
+from click.testing import CliRunner
 from tests.tuner.doubles import FormulaPool, task
 
 from tilewright.errors import MeasureError, RecordError
@@ -22,7 +21,6 @@ from tilewright.schedule.subspace import SubSpace
 from tilewright.schedule.trace import Step, Trace
 from tilewright.tuner import Study
 
-ROOT = Path(__file__).resolve().parents[2]
 TASK = task(32, 24, 16)
 ABOUT = {"op": "matmul:32x24x16", "kernel": 0}
 
@@ -107,7 +105,7 @@ def test_the_digest_is_the_same_in_every_process() -> None:
 
 
 def test_a_study_on_a_table_finds_its_best(tmp_path: Path) -> None:
-    made = synthetic(TASK, 150, ABOUT)
+    made = synthetic(TASK, 100, ABOUT)
     space = Space(TASK)
     study = Study(
         [(TASK, 1.0)], RecordStore(tmp_path / "log"), ReplayPool([made]),
@@ -134,10 +132,8 @@ def test_a_table_that_no_longer_fits_its_space_is_refused() -> None:
 
 
 def test_tables_are_recorded_by_one_command(tmp_path: Path) -> None:
-    command = [
-        sys.executable, "-m", "benchmarks.tables", "--op", "matmul:16x16x16", "--limit", "16", "--out", str(tmp_path),
-    ]  # fmt: skip
-    subprocess.run(command, check=True, cwd=ROOT, timeout=120, stdout=subprocess.PIPE)
+    command = ["--op", "matmul:16x16x16", "--limit", "16", "--out", str(tmp_path)]
+    assert CliRunner().invoke(main, command, catch_exceptions=False).exit_code == 0
     (path,) = tmp_path.glob("*.npz")
     found = Table.load(path)
     assert found.about["synthetic"] is False and "synthetic" not in path.name
@@ -145,6 +141,7 @@ def test_tables_are_recorded_by_one_command(tmp_path: Path) -> None:
     checked, weight, part = opened(found)
     assert weight == 1.0 and part.size() == 16 and checked.key == found.task_key
     kept = path.stat().st_mtime_ns
-    subprocess.run([*command, "--synthetic"], check=True, cwd=ROOT, timeout=120)
+    done = CliRunner().invoke(main, [*command, "--synthetic"], catch_exceptions=False)
+    assert done.exit_code == 0
     assert {"synthetic" in p.name for p in tmp_path.glob("*.npz")} == {True, False}
     assert path.stat().st_mtime_ns == kept
