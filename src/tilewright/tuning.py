@@ -125,7 +125,9 @@ def tune(
     store = records if isinstance(records, RecordStore) else RecordStore(records)
     seconds = seconds_of(budget) if isinstance(budget, str) else budget
     with _opened(pool, ray_address) as workers:
-        study = Study(tasks, store, workers, search=search, model=model, min_gain=min_gain, seed=seed)
+        study = Study(
+            tasks, store, workers, search=search, model=model, min_gain=min_gain, seed=seed
+        )
         sink = None
         if progress:
             sink = RichProgress() if sys.stderr.isatty() else PlainProgress()
