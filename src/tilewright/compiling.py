@@ -133,6 +133,7 @@ class _Source:
 
 def wrong(workload: Workload, kernel: KernelObject) -> str | None:
     """How a kernel's outputs differ from the reference evaluator's on seeded inputs, or None."""
+    from tilewright.measure.exactness import exact_outputs
     from tilewright.measure.inputs import make_inputs
     from tilewright.measure.tolerance import compare, tolerance
     from tilewright.runtime.kernel import load
@@ -141,8 +142,9 @@ def wrong(workload: Workload, kernel: KernelObject) -> str | None:
     arrays = make_inputs(workload)
     found = load(kernel).run(*arrays)
     expected = evaluate(workload, arrays, precision="double")
-    for output, a, b in zip(workload.outputs, found, expected):
-        difference = compare(a, b, tolerance(workload))
+    exactness = exact_outputs(workload)
+    for output, a, b, exact in zip(workload.outputs, found, expected, exactness):
+        difference = compare(a, b, tolerance(workload), exact=exact)
         if difference is not None:
             return f"{output.name}: {difference}"
     return None
