@@ -12,7 +12,7 @@ from tilewright.codegen.transposed import block_axis, transpose
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Load, Var
 
-__all__ = ["address", "lane_stride", "load", "store"]
+__all__ = ["address", "bound", "lane_stride", "load", "moving_address", "store"]
 
 MAX_STRIDE = 4
 
@@ -39,6 +39,21 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
     Terms are added in the order in which loops were entered, so that what is invariant in inner
     loops is a pointer of its own, which LLVM hoists.
     """
+    pointer, const = moving_address(st, buffer, indices, lanes)
+    if const:
+        ty = _memory_type(st.layout.places[buffer].dtype)
+        key = (pointer, "const", const)
+        known = st.recall(key)
+        if known is None:
+            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
+        pointer = known
+    return pointer
+
+
+def moving_address(
+    st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None = None
+) -> tuple[str, int]:
+    """An address as a pointer and a constant number of elements behind it."""
     linear = st.linear(buffer, indices)
     const = linear.const
     moving: list[tuple[int, str, int]] = []
@@ -66,13 +81,7 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
                 key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {scaled}")
             )
         pointer = known
-    if const:
-        key = (pointer, "const", const)
-        known = st.recall(key)
-        if known is None:
-            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
-        pointer = known
-    return pointer
+    return pointer, const
 
 
 def _to_value(st: State, name: str, dtype: DType, width: int) -> str:
@@ -214,14 +223,14 @@ def _load_block(st: State, e: Load, lanes: Lanes, axis: Var) -> Value:
     now, width = st.names[axis], lanes.width
     assert isinstance(now, int)
     first = now // width * width
-    with _bound(st, axis, first), _bound(st, lanes.var, lanes.base):
+    with bound(st, axis, first), bound(st, lanes.var, lanes.base):
         key = ("block", address(st, e.buffer, e.indices), width, lanes.count)
     known = st.recall_load(e.buffer, (*key, now - first))
     if known is None:
         rows = []
         ty = f"<{width} x {llvm_type(e.dtype)}>"
         for n in range(lanes.count):
-            with _bound(st, axis, first), _bound(st, lanes.var, lanes.base + n):
+            with bound(st, axis, first), bound(st, lanes.var, lanes.base + n):
                 pointer = address(st, e.buffer, e.indices)
             rows.append(st.fb.value(f"load {ty}, ptr {pointer}, align {e.dtype.n_bytes}"))
         rows += ["zeroinitializer"] * (width - lanes.count)
@@ -237,7 +246,7 @@ def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
     ty = llvm_type(e.dtype)
     result = "poison"
     for n in range(lanes.count):
-        with _bound(st, lanes.var, lanes.base + n):
+        with bound(st, lanes.var, lanes.base + n):
             bit = mask
             if mask is not None and mask.width > 1:
                 bit = Value(
@@ -253,7 +262,7 @@ def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
 
 
 @contextmanager
-def _bound(st: State, var: Var, number: int) -> Iterator[None]:
+def bound(st: State, var: Var, number: int) -> Iterator[None]:
     """Bind a variable to a number for a while."""
     old = st.names.get(var), st.ranges.get(var)
     st.define(var, number, number, number)
@@ -303,7 +312,7 @@ def store(
         element = value.name
         if value.width > 1:
             element = st.fb.value(f"extractelement {ty} {value.name}, i64 {n}")
-        with _bound(st, lanes.var, lanes.base + n):
+        with bound(st, lanes.var, lanes.base + n):
             pointer = address(st, buffer, indices, None)
         _store_scalar(st, pointer, element, dtype)
 

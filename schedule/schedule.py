@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule import hints, placement, reduction, storage
 from tilewright.schedule import loops as _loops
-from tilewright.schedule import placement, reduction, storage
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
 from tilewright.schedule.program import Program, Scope, Store, walk_stmts
@@ -233,6 +233,12 @@ class Schedule:
         self._record("rfactor", block, _var(loop).name)
         return name
 
+    def prefetch(self, block: str, buffer: str, loop: Loop, distance: Expr | int) -> None:
+        """See `tilewright.schedule.hints.prefetch`."""
+        ahead = as_expr(distance)
+        self.program = hints.prefetch(self.program, block, buffer, _var(loop), distance=ahead)
+        self._record("prefetch", block, buffer, _var(loop).name, _number(ahead))
+
     # -------------------------------------------------------------- replay
 
     def apply(self, trace: Trace) -> None:
@@ -271,5 +277,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
+        "prefetch",
     )
 }  # fmt: skip

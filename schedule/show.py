@@ -37,6 +37,7 @@ def _show(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
                 lines.append(f"{pad}for {names} in {loop}({ranges}):{note}")
                 _show(inner, depth + 1, lines)
             case Store(block, buffer, indices, value, reduce, init):
+                lines += [f"{pad}prefetch({p.load})" for p in s.prefetches]
                 where = f"{buffer}[{', '.join(map(str, indices))}]"
                 notes = [] if block == buffer else [block]
                 if init is not None:

@@ -64,6 +64,12 @@ def _fuse(s: Schedule, a: str, b: str, _: int) -> object:
     return s.fuse(a, b)
 
 
+def _prefetch(s: Schedule, buffer: str, block: str, n: int) -> None:
+    loops = s.loops(block)
+    if loops:
+        s.prefetch(block, buffer, loops[n % len(loops)], n)
+
+
 LOOPS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     _split, _split_twice, _reorder, _fuse,
     lambda s, a, b, n: s.vectorize(a), lambda s, a, b, n: s.unroll(a), lambda s, a, b, n: s.parallel(a),
@@ -82,6 +88,7 @@ BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)]),
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
+    _prefetch,
 )
 
 
