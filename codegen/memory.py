@@ -13,7 +13,9 @@ from tilewright.codegen.transposed import block_axis, transpose
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Load, Var
 
-__all__ = ["address", "bound", "lane_stride", "load", "store", "stored", "stored_type"]
+__all__ = [
+    "address", "bound", "lane_stride", "load", "moving_address", "store", "stored", "stored_type",
+]  # fmt: skip
 
 MAX_STRIDE = 4
 
@@ -48,6 +50,21 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
     Terms are added in the order in which loops were entered, so that what is invariant in inner
     loops is a pointer of its own, which LLVM hoists.
     """
+    pointer, const = moving_address(st, buffer, indices, lanes)
+    if const:
+        ty = _type_of(st, buffer)
+        key = (pointer, "const", const)
+        known = st.recall(key)
+        if known is None:
+            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
+        pointer = known
+    return pointer
+
+
+def moving_address(
+    st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None = None
+) -> tuple[str, int]:
+    """An address as a pointer and a constant number of elements behind it."""
     linear = st.linear(buffer, indices)
     const = linear.const
     moving: list[tuple[int, str, int]] = []
@@ -75,13 +92,7 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
                 key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {scaled}")
             )
         pointer = known
-    if const:
-        key = (pointer, "const", const)
-        known = st.recall(key)
-        if known is None:
-            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
-        pointer = known
-    return pointer
+    return pointer, const
 
 
 def _to_value(st: State, name: str, buffer: str, width: int) -> str:

@@ -9,6 +9,7 @@ from tilewright.codegen.dot import emit_tensorized
 from tilewright.codegen.halves import HALVES
 from tilewright.codegen.irbuilder import constant, llvm_type, vector_type
 from tilewright.codegen.partition import threshold
+from tilewright.codegen.prefetch import emit_prefetches
 from tilewright.codegen.ranges import bounds, resolve
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.errors import BuildError
@@ -391,6 +392,7 @@ def _read(st: State, s: Store) -> str:
 def _store(st: State, s: Store, lanes: Lanes | None) -> None:
     if s.init is not None:
         raise BuildError(f"block {s.block}: the reduction has not been decomposed")
+    emit_prefetches(st, s, lanes)
     if s.reduce is None:
         value = values.emit(st, s.value, lanes, None)
         past = Pragma.NONTEMPORAL in s.pragmas

@@ -38,12 +38,16 @@ class Knobs:
         self.choices: list[tuple[str, str, int, int]] = []  # name, option, position, options
         self._script = tuple(script)
 
-    def values(self, name: str, options: Sequence[int]) -> Expr:
-        """A knob that takes one of the given integers; a single one is no knob at all."""
+    def values(self, name: str, options: Sequence[int], *, least: int = 1) -> Expr:
+        """A knob that takes one of the given integers; a single one is no knob at all.
+
+        Sizes and factors are 1 or more, which what is derived of extents and indices relies on;
+        only what is neither, such as the distance of a prefetch, may start at another `least`.
+        """
         found = tuple(sorted({int(v) for v in options}))
-        if not found or found[0] < 1:
+        if not found or found[0] < least:
             raise ScheduleError(
-                f"knob.values({name!r}, {list(options)}): needs integers of 1 or more"
+                f"knob.values({name!r}, {list(options)}): needs integers of {least} or more"
             )
         if any(c.knob.name == name for c in self.columns):
             raise ScheduleError(f"knob.values({name!r}): the name is taken; give each knob its own")

@@ -71,6 +71,7 @@ def substitute_body(body: tuple[Stmt, ...], mapping: dict[Var, Expr]) -> tuple[S
                     s,
                     indices=tuple(substitute(i, mapping) for i in s.indices),
                     value=substitute(s.value, mapping),
+                    prefetches=tuple(p.map(lambda e: substitute(e, mapping)) for p in s.prefetches),
                 )
             )
         else:
@@ -225,7 +226,8 @@ def _divided(s: Stmt, loops: Loops) -> Stmt:
 
     if isinstance(s, For):
         return replace(s, extent=go(s.extent), parts=tuple((v, go(n)) for v, n in s.parts))
-    return replace(s, indices=tuple(map(go, s.indices)), value=go(s.value))
+    prefetches = tuple(p.map(go) for p in s.prefetches)
+    return replace(s, indices=tuple(map(go, s.indices)), value=go(s.value), prefetches=prefetches)
 
 
 def fuse(program: Program, loops: Sequence[Var]) -> tuple[Program, Var]:

@@ -138,7 +138,9 @@ def map_accesses(
         if s.buffer == buffer:
             name, indices = f(s.indices)
             s = replace(s, buffer=name, indices=indices)
-        return replace(s, value=go(s.value)) if loads_of(s.value, buffer) else s
+        if not loads_of(s.value, buffer):
+            return s
+        return replace(s, value=go(s.value), prefetches=tuple(p.map(go) for p in s.prefetches))
 
     return map_stmts(body, rebuild)
 

@@ -376,7 +376,11 @@ def compute_inline(program: Program, block: str) -> Program:
     body = map_stmts(
         program.body,
         lambda s: (
-            replace(s, value=go(s.value))
+            replace(
+                s,
+                value=go(s.value),
+                prefetches=tuple(p for p in s.prefetches if p.load.buffer != buffer.name),
+            )
             if isinstance(s, Store) and loads_of(s.value, buffer.name)
             else s
         ),

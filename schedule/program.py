@@ -15,13 +15,14 @@ from typing import TypeAlias
 from tilewright.errors import ScheduleError
 from tilewright.schedule.intrinsic import Intrinsic
 from tilewright.tensor.dtype import DType
-from tilewright.tensor.expr import Expr, Var
+from tilewright.tensor.expr import Expr, Load, Var
 
 __all__ = [
     "Buffer",
     "For",
     "LoopKind",
     "Pragma",
+    "Prefetch",
     "Program",
     "Role",
     "Scope",
@@ -98,12 +99,26 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """What a block will read `distance` iterations of some loop later; nothing if that is 0."""
+
+    load: Load
+    distance: Expr
+
+    def map(self, f: Callable[[Expr], Expr]) -> Prefetch:
+        """With expressions mapped as those of the block are."""
+        load = f(self.load)
+        assert isinstance(load, Load)
+        return Prefetch(load, f(self.distance))
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """The block ``buffer[indices] = value``.
 
     With ``reduce`` it is ``buffer[indices] = reduce(buffer[indices], value)``. When ``init`` is
     not None, the element is first set to ``init`` before its first update (a reduction that
-    has not been decomposed).
+    has not been decomposed). Hints to the memory system do not change what is computed.
     """
 
     block: str
@@ -113,6 +128,7 @@ class Store:
     reduce: str | None = None
     init: Expr | None = None
     pragmas: tuple[Pragma, ...] = ()
+    prefetches: tuple[Prefetch, ...] = ()
 
 
 Stmt: TypeAlias = For | Store

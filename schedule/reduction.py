@@ -68,9 +68,8 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
             raise ScheduleError(
                 f"{call}: the extent {f.extent} of {f.var.name} depends on a reduction loop"
             )
-    fresh: tuple[Stmt, ...] = substitute_body(
-        (replace(store, block=f"{block}.init", value=store.init, reduce=None, init=None),), rename
-    )
+    first = Store(f"{block}.init", store.buffer, store.indices, store.init)
+    fresh: tuple[Stmt, ...] = substitute_body((first,), rename)
     for f in reversed(kept):
         renamed = substitute_body((replace(f, body=()),), rename)[0]
         assert isinstance(renamed, For)
@@ -153,7 +152,8 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
         var = rename.get(f.var, f.var)
         parts = tuple((_as_var(rename.get(v, v)), e) for v, e in renamed.parts)
         fresh = (replace(renamed, var=_as_var(var), parts=parts, body=fresh),)
-    final: Stmt = replace(store, value=Load(partial, (loop, *store.indices), target.dtype))
+    value = Load(partial, (loop, *store.indices), target.dtype)
+    final: Stmt = replace(store, value=value, prefetches=())
     final = For(loop, size, (final,))
     for f in reversed(spatial):
         final = replace(f, body=(final,))

@@ -259,6 +259,12 @@ class Schedule:
         self._record("rfactor", block, _var(loop).name)
         return name
 
+    def prefetch(self, block: str, buffer: str, loop: Loop, distance: Expr | int) -> None:
+        """See `tilewright.schedule.hints.prefetch`."""
+        ahead = as_expr(distance)
+        self.program = hints.prefetch(self.program, block, buffer, _var(loop), distance=ahead)
+        self._record("prefetch", block, buffer, _var(loop).name, _number(ahead))
+
     # -------------------------------------------------------------- replay
 
     def apply(self, trace: Trace) -> None:
@@ -297,6 +303,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "tensorize", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
-        "pragma", "storage_align",
+        "pragma", "prefetch", "storage_align",
     )
 }  # fmt: skip

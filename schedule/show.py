@@ -36,7 +36,8 @@ def _show(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
                 note = "" if kind is LoopKind.SERIAL else f"  # {intrinsic or kind.value}"
                 lines.append(f"{pad}for {names} in {loop}({ranges}):{note}")
                 _show(inner, depth + 1, lines)
-            case Store(block, buffer, indices, value, reduce, init, pragmas):
+            case Store(block, buffer, indices, value, reduce, init, pragmas, prefetches):
+                lines += [f"{pad}prefetch({p.load})" for p in prefetches]
                 where = f"{buffer}[{', '.join(map(str, indices))}]"
                 notes = [] if block == buffer else [block]
                 if init is not None:

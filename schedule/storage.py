@@ -144,7 +144,11 @@ def cache_read(
     program = set_buffer(program, Buffer(name, shape, source.dtype, role))
     body = map_stmts(
         program.body,
-        lambda s: replace(s, value=go(s.value)) if isinstance(s, Store) and s.block == block else s,
+        lambda s: (
+            replace(s, value=go(s.value), prefetches=tuple(p.map(go) for p in s.prefetches))
+            if isinstance(s, Store) and s.block == block
+            else s
+        ),
     )
     if (
         source.role is Role.PACKED

@@ -87,6 +87,12 @@ def _tensorize(s: Schedule, block: str, _: str, n: int) -> None:
         s.tensorize(lane, group, Interleave(4 if n % 2 else 2))
 
 
+def _prefetch(s: Schedule, buffer: str, block: str, n: int) -> None:
+    loops = s.loops(block)
+    if loops:
+        s.prefetch(block, buffer, loops[n % len(loops)], n)
+
+
 LOOPS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     _split, _split_twice, _reorder, _fuse,
     lambda s, a, b, n: s.vectorize(a), lambda s, a, b, n: s.unroll(a), lambda s, a, b, n: s.parallel(a),
@@ -108,6 +114,7 @@ BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
     lambda s, buffer, block, n: s.storage_align(buffer, 0, 8, n),
+    _prefetch,
 )
 
 
