@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-from tilewright.codegen.hints import fence
 from tilewright.codegen.irbuilder import FunctionBuilder, Module
 from tilewright.codegen.kernel import Param
 from tilewright.codegen.layout import Place, lay_out
@@ -63,8 +61,7 @@ class Emitted:
 
     def _param(self, name: str) -> Param:
         place = self.layout.places[name]
-        shape = place.shape if place.size == math.prod(place.shape) else (place.size,)
-        return Param(name, shape, place.dtype, place.role)
+        return Param(name, place.shape, place.dtype, place.role)
 
     # ------------------------------------------------------------- entries
 
@@ -169,7 +166,6 @@ class Emitted:
             )
         else:
             emit_body(st, (nest,))
-        fence(st)
         fb.line("ret void")
         fb.finish()
 

@@ -51,22 +51,10 @@ class Module:
         self.features = features
         self.declarations: dict[str, None] = {}
         self.functions: list[str] = []
-        self.metadata: list[str] = []
-
-    @property
-    def is_x86(self) -> bool:
-        """Whether the features are those of an x86 processor."""
-        return any(f.startswith("+sse") for f in self.features)
-
-    def one(self) -> int:
-        """The number of the metadata node that holds a one."""
-        if not self.metadata:
-            self.metadata.append("!0 = !{i32 1}")
-        return 0
 
     def text(self) -> str:
         """The module as LLVM assembly."""
-        return "\n".join([*self.declarations, *self.functions, *self.metadata])
+        return "\n".join([*self.declarations, *self.functions])
 
 
 class FunctionBuilder:

@@ -64,15 +64,12 @@ def _shape(buffer: Buffer) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _strides(shape: tuple[int, ...], buffer: Buffer) -> tuple[int, ...]:
-    aligned = {d: (factor, offset) for d, factor, offset in buffer.aligned}
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     out: list[int] = []
     step = 1
-    for d in reversed(range(len(shape))):
-        factor, offset = aligned.get(d, (1, 0))
-        step += (offset - step) % factor
+    for n in reversed(shape):
         out.insert(0, step)
-        step *= shape[d]
+        step *= n
     return tuple(out)
 
 
@@ -87,7 +84,7 @@ def lay_out(program: Program, vector_bits: int) -> Layout:
         if register and shape:
             lanes = max(1, vector_bits // (8 * b.dtype.n_bytes))
             padded = (*shape[:-1], -(-shape[-1] // lanes) * lanes)
-        strides = _strides(padded, b)
+        strides = _strides(padded)
         per_thread = False
         offset = 0
         if register and sum(touches(s, b.name) for s in program.body) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tilewright.codegen import hints, values
+from tilewright.codegen import values
 from tilewright.codegen.halves import HALVES, memory_half, narrow, widen
 from tilewright.codegen.irbuilder import llvm_type, vector_type
 from tilewright.codegen.state import Lanes, State, Value
@@ -303,13 +303,7 @@ def bound(st: State, var: Var, number: int) -> Iterator[None]:
 
 
 def store(
-    st: State,
-    buffer: str,
-    indices: tuple[Expr, ...],
-    value: Value,
-    lanes: Lanes | None,
-    *,
-    past_caches: bool = False,
+    st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
 ) -> None:
     """Write an element, or one for each lane."""
     st.writes[buffer] = st.writes.get(buffer, 0) + 1
@@ -327,10 +321,6 @@ def store(
         scalar = _type_of(st, buffer)
         ty = f"<{width} x {scalar}>"
         pointer = address(st, buffer, indices, lanes)
-        n_bytes = width * dtype.n_bytes
-        if past_caches and lanes.count == width and n_bytes in (16, 32, 64):
-            hints.store_past_caches(st, buffer, pointer, f"{ty} {name}", n_bytes)
-            return
         if lanes.count == width or place.register:
             st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
             return

@@ -54,7 +54,6 @@ class State:
     order: dict[Var, int] = field(default_factory=dict)
     unrolled: dict[Var, int] = field(default_factory=dict)  # trips of the unrolled loops around
     writes: dict[str, int] = field(default_factory=dict)  # stores so far to each buffer
-    past_caches: bool = False  # whether anything is stored so
     copies: int = 1  # of the code being written, one for each part of the loops around
     accumulators: dict[str, list[Value]] = field(default_factory=dict)
     _memo: list[dict[object, str]] = field(default_factory=lambda: [{}])

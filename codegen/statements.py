@@ -13,7 +13,7 @@ from tilewright.codegen.prefetch import emit_prefetches
 from tilewright.codegen.ranges import bounds, resolve
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.errors import BuildError
-from tilewright.schedule.program import For, LoopKind, Pragma, Stmt, Store
+from tilewright.schedule.program import For, LoopKind, Stmt, Store
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Binary, Cast, Expr, Load, Var, children, walk
 from tilewright.tensor.te import identity
@@ -395,8 +395,7 @@ def _store(st: State, s: Store, lanes: Lanes | None) -> None:
     emit_prefetches(st, s, lanes)
     if s.reduce is None:
         value = values.emit(st, s.value, lanes, None)
-        past = Pragma.NONTEMPORAL in s.pragmas
-        memory.store(st, s.buffer, s.indices, value, lanes, past_caches=past)
+        memory.store(st, s.buffer, s.indices, value, lanes)
         return
     dtype = st.layout.places[s.buffer].dtype
     slots = st.accumulators.get(s.block)

@@ -21,7 +21,6 @@ __all__ = [
     "Buffer",
     "For",
     "LoopKind",
-    "Pragma",
     "Prefetch",
     "Program",
     "Role",
@@ -43,12 +42,6 @@ class LoopKind(enum.Enum):
     TENSORIZED = "tensorized"  # one instruction; right inside a vectorized loop only
 
 
-class Pragma(enum.Enum):
-    """A hint to the code generator."""
-
-    NONTEMPORAL = "nontemporal"  # write past the caches
-
-
 class Role(enum.Enum):
     """What a buffer is to the kernel's caller."""
 
@@ -68,18 +61,13 @@ class Scope(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A row-major array.
-
-    It is dense but for `aligned`: (dimension, factor, offset) makes the stride of the dimension, in
-    elements, the next number that is `offset` modulo `factor`.
-    """
+    """A dense row-major array."""
 
     name: str
     shape: tuple[Expr, ...]
     dtype: DType
     role: Role
     scope: Scope = Scope.GLOBAL
-    aligned: tuple[tuple[int, int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +115,6 @@ class Store:
     value: Expr
     reduce: str | None = None
     init: Expr | None = None
-    pragmas: tuple[Pragma, ...] = ()
     prefetches: tuple[Prefetch, ...] = ()
 
 

@@ -11,7 +11,7 @@ from tilewright.schedule import loops as _loops
 from tilewright.schedule.intrinsic import Intrinsic, as_intrinsic
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
-from tilewright.schedule.program import Pragma, Program, Scope, Store, walk_stmts
+from tilewright.schedule.program import Program, Scope, Store, walk_stmts
 from tilewright.schedule.task import Task
 from tilewright.schedule.tensorize import tensorize
 from tilewright.schedule.trace import Argument, Step, Trace
@@ -232,22 +232,6 @@ class Schedule:
         self.program = storage.transform_layout(self.program, buffer, tuple(order))
         self._record("transform_layout", buffer, tuple(order))
 
-    def pragma(self, block: str, hint: Pragma | str) -> None:
-        """See `tilewright.schedule.hints.pragma`."""
-        try:
-            found = Pragma(hint)
-        except ValueError:
-            raise ScheduleError(
-                f"pragma({block}, {hint!r}): choose one of {[p.value for p in Pragma]}"
-            ) from None
-        self.program = hints.pragma(self.program, block, found)
-        self._record("pragma", block, found.value)
-
-    def storage_align(self, buffer: str, dimension: int, factor: int, offset: int = 0) -> None:
-        """See `tilewright.schedule.hints.storage_align`."""
-        self.program = hints.storage_align(self.program, buffer, dimension, factor, offset)
-        self._record("storage_align", buffer, dimension, factor, offset)
-
     def decompose_reduction(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.reduction.decompose_reduction`."""
         self.program = reduction.decompose_reduction(self.program, block, _var(loop))
@@ -303,6 +287,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "tensorize", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
-        "pragma", "prefetch", "storage_align",
+        "prefetch",
     )
 }  # fmt: skip

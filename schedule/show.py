@@ -18,9 +18,9 @@ def show_program(program: Program) -> str:
     for b in program.buffers:
         if b.role in (Role.TEMP, Role.PACKED):
             where = b.role.value if b.scope is Scope.GLOBAL else b.scope.value
-            shape = ", ".join(map(str, b.shape))
-            rows = "".join(f", strides % [{d}: {f}] = {o}" for d, f, o in b.aligned)
-            lines.append(f"    {b.name} = alloc({b.dtype}, [{shape}]{rows})  # {where}")
+            lines.append(
+                f"    {b.name} = alloc({b.dtype}, [{', '.join(map(str, b.shape))}])  # {where}"
+            )
     _show(program.body, 1, lines)
     return "\n".join(lines)
 
@@ -36,13 +36,12 @@ def _show(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
                 note = "" if kind is LoopKind.SERIAL else f"  # {intrinsic or kind.value}"
                 lines.append(f"{pad}for {names} in {loop}({ranges}):{note}")
                 _show(inner, depth + 1, lines)
-            case Store(block, buffer, indices, value, reduce, init, pragmas, prefetches):
-                lines += [f"{pad}prefetch({p.load})" for p in prefetches]
+            case Store(block, buffer, indices, value, reduce, init):
+                lines += [f"{pad}prefetch({p.load})" for p in s.prefetches]
                 where = f"{buffer}[{', '.join(map(str, indices))}]"
                 notes = [] if block == buffer else [block]
                 if init is not None:
                     notes.append(f"init {init}")
-                notes += [p.value for p in pragmas]
                 note = f"  # {', '.join(notes)}" if notes else ""
                 if reduce in _SIGN:
                     lines.append(f"{pad}{where} {_SIGN[reduce]} {value}{note}")

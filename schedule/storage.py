@@ -220,10 +220,6 @@ def transform_layout(program: Program, buffer: str, order: Sequence[int]) -> Pro
         raise ScheduleError(
             f"transform_layout({buffer}, {list(order)}): no permutation of its {len(found.shape)} dimensions"
         )
-    if found.aligned:
-        raise ScheduleError(
-            f"transform_layout({buffer}): its rows are aligned already; use storage_align afterwards"
-        )
     program = set_buffer(program, replace(found, shape=tuple(found.shape[d] for d in order)))
     return program.with_body(
         map_accesses(program.body, buffer, lambda ix: (buffer, tuple(ix[d] for d in order)))

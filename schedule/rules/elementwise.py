@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
-from tilewright.schedule.program import Pragma
 from tilewright.schedule.rules.common import (
     extent_of,
     inline_cheap,
@@ -30,10 +27,6 @@ def _schedule(s: Schedule, block: str) -> None:
     if not loops:
         return
     lanes = lane_count(s, block)
-    if _beyond_caches(s, block):
-        stores = s.knob.choice(f"{block}.stores", ["cached", "past_caches"])
-        if stores == "past_caches":
-            s.pragma(block, Pragma.NONTEMPORAL)
     last = loops[-1]
     axis = _transposed(s, block, last)
     vector = last
@@ -55,14 +48,6 @@ def _schedule(s: Schedule, block: str) -> None:
     s.vectorize(v1)
     s.unroll(o1)
     s.parallel(s.fuse(*outer))
-
-
-def _beyond_caches(s: Schedule, block: str) -> bool:
-    """Whether a block's result is larger than all caches of the target."""
-    assert s.task is not None
-    buffer = s.program.buffer(s.program.blocks()[block].buffer)
-    size = math.prod(extent_of(s, v) for v in s.loops(block)) * buffer.dtype.n_bytes
-    return size > s.task.target.l3_bytes
 
 
 def _transposed(s: Schedule, block: str, last: Var) -> Var | None:

@@ -104,7 +104,6 @@ BLOCKS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, block, loop, n: s.cache_write(block),
     lambda s, block, loop, n: s.decompose_reduction(block, loop),
     lambda s, block, loop, n: s.rfactor(block, loop),
-    lambda s, block, loop, n: s.pragma(block, "nontemporal"),
     _tensorize,
 )
 BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
@@ -113,7 +112,6 @@ BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)]),
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
-    lambda s, buffer, block, n: s.storage_align(buffer, 0, 8, n),
     _prefetch,
 )
 
