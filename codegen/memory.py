@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from tilewright.codegen import values
 from tilewright.codegen.irbuilder import llvm_type, vector_type
+from tilewright.codegen.nontemporal import store_past_caches
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.codegen.transposed import block_axis, transpose
 from tilewright.tensor.dtype import DType
@@ -278,9 +279,15 @@ def bound(st: State, var: Var, number: int) -> Iterator[None]:
 
 
 def store(
-    st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
+    st: State,
+    buffer: str,
+    indices: tuple[Expr, ...],
+    value: Value,
+    lanes: Lanes | None,
+    *,
+    nontemporal: bool = False,
 ) -> None:
-    """Write an element, or one for each lane."""
+    """Write an element, or one for each lane; whole vectors past the caches with `nontemporal`."""
     st.writes[buffer] = st.writes.get(buffer, 0) + 1
     place = st.layout.places[buffer]
     dtype = place.dtype
@@ -296,6 +303,9 @@ def store(
             name = st.fb.value(f"zext <{width} x i1> {name} to <{width} x i8>")
         ty = f"<{width} x {_memory_type(dtype)}>"
         pointer = address(st, buffer, indices, lanes)
+        if nontemporal and lanes.count == width and not place.register:
+            store_past_caches(st, f"{ty} {name}", pointer, dtype.n_bytes, width)
+            return
         if lanes.count == width or place.register:
             st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
             return

@@ -11,7 +11,7 @@ from tilewright.codegen.prefetch import emit_prefetches
 from tilewright.codegen.ranges import bounds, resolve
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.errors import BuildError
-from tilewright.schedule.program import For, LoopKind, Stmt, Store
+from tilewright.schedule.program import For, LoopKind, Pragma, Stmt, Store
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Binary, Expr, Load, Var, walk
 from tilewright.tensor.te import identity
@@ -381,7 +381,8 @@ def _store(st: State, s: Store, lanes: Lanes | None) -> None:
     emit_prefetches(st, s, lanes)
     if s.reduce is None:
         value = values.emit(st, s.value, lanes, None)
-        memory.store(st, s.buffer, s.indices, value, lanes)
+        past = Pragma.NONTEMPORAL in s.pragmas
+        memory.store(st, s.buffer, s.indices, value, lanes, nontemporal=past)
         return
     dtype = st.layout.places[s.buffer].dtype
     slots = st.accumulators.get(s.block)

@@ -20,6 +20,7 @@ __all__ = [
     "Buffer",
     "For",
     "LoopKind",
+    "Pragma",
     "Prefetch",
     "Program",
     "Role",
@@ -55,6 +56,12 @@ class Scope(enum.Enum):
 
     GLOBAL = "global"  # memory; a TEMP inside a parallel loop is one copy a thread
     REGISTER = "register"  # small; all its indices are constants after unrolling
+
+
+class Pragma(enum.Enum):
+    """What a block asks of the code generator."""
+
+    NONTEMPORAL = "nontemporal"  # store whole vectors past the caches
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,7 @@ class Store:
     reduce: str | None = None
     init: Expr | None = None
     prefetches: tuple[Prefetch, ...] = ()
+    pragmas: tuple[Pragma, ...] = ()
 
 
 Stmt: TypeAlias = For | Store

@@ -10,7 +10,7 @@ from tilewright.schedule import hints, placement, reduction, storage
 from tilewright.schedule import loops as _loops
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
-from tilewright.schedule.program import Program, Scope, Store, walk_stmts
+from tilewright.schedule.program import Pragma, Program, Scope, Store, walk_stmts
 from tilewright.schedule.task import Task
 from tilewright.schedule.trace import Argument, Step, Trace
 from tilewright.tensor.expr import Expr, Var, as_expr
@@ -239,6 +239,17 @@ class Schedule:
         self.program = hints.prefetch(self.program, block, buffer, _var(loop), distance=ahead)
         self._record("prefetch", block, buffer, _var(loop).name, _number(ahead))
 
+    def pragma(self, block: str, asked: Pragma | str) -> None:
+        """See `tilewright.schedule.hints.pragma`."""
+        try:
+            found = Pragma(asked)
+        except ValueError:
+            raise ScheduleError(
+                f"pragma({block}, {asked!r}): choose one of {[p.value for p in Pragma]}"
+            ) from None
+        self.program = hints.pragma(self.program, block, found)
+        self._record("pragma", block, found.value)
+
     # -------------------------------------------------------------- replay
 
     def apply(self, trace: Trace) -> None:
@@ -277,6 +288,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
-        "prefetch",
+        "prefetch", "pragma",
     )
 }  # fmt: skip

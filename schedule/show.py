@@ -42,6 +42,7 @@ def _show(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
                 notes = [] if block == buffer else [block]
                 if init is not None:
                     notes.append(f"init {init}")
+                notes += [p.value for p in s.pragmas]
                 note = f"  # {', '.join(notes)}" if notes else ""
                 if reduce in _SIGN:
                     lines.append(f"{pad}{where} {_SIGN[reduce]} {value}{note}")
