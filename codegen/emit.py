@@ -62,7 +62,8 @@ class Emitted:
 
     def _param(self, name: str) -> Param:
         place = self.layout.places[name]
-        return Param(name, place.shape, place.dtype, place.role)
+        shape = place.shape if place.dense else (place.size,)
+        return Param(name, shape, place.dtype, place.role)
 
     # ------------------------------------------------------------- entries
 

@@ -17,6 +17,7 @@ from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Load, Var
 
 __all__ = [
+    "Alignment",
     "Buffer",
     "For",
     "LoopKind",
@@ -64,15 +65,25 @@ class Pragma(enum.Enum):
     NONTEMPORAL = "nontemporal"  # store whole vectors past the caches
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Alignment:
+    """The stride of a dimension in elements, modulo `factor`, is `offset`."""
+
+    dimension: int
+    factor: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A dense row-major array."""
+    """A row-major array, dense but for the rows that an alignment pads."""
 
     name: str
     shape: tuple[Expr, ...]
     dtype: DType
     role: Role
     scope: Scope = Scope.GLOBAL
+    alignment: tuple[Alignment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

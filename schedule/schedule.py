@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule import hints, placement, reduction, storage
+from tilewright.schedule import hints, layouts, placement, reduction, storage
 from tilewright.schedule import loops as _loops
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
@@ -218,9 +218,16 @@ class Schedule:
         self._record("set_scope", buffer, where.value)
 
     def transform_layout(self, buffer: str, order: Sequence[int]) -> None:
-        """See `tilewright.schedule.storage.transform_layout`."""
-        self.program = storage.transform_layout(self.program, buffer, tuple(order))
+        """See `tilewright.schedule.layouts.transform_layout`."""
+        self.program = layouts.transform_layout(self.program, buffer, tuple(order))
         self._record("transform_layout", buffer, tuple(order))
+
+    def storage_align(self, buffer: str, dimension: int, factor: int, offset: int) -> None:
+        """See `tilewright.schedule.layouts.storage_align`."""
+        self.program = layouts.storage_align(
+            self.program, buffer, dimension, factor=factor, offset=offset
+        )
+        self._record("storage_align", buffer, dimension, factor, offset)
 
     def decompose_reduction(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.reduction.decompose_reduction`."""
@@ -288,6 +295,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
-        "prefetch", "pragma",
+        "prefetch", "pragma", "storage_align",
     )
 }  # fmt: skip

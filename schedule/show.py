@@ -18,6 +18,8 @@ def show_program(program: Program) -> str:
     for b in program.buffers:
         if b.role in (Role.TEMP, Role.PACKED):
             where = b.role.value if b.scope is Scope.GLOBAL else b.scope.value
+            for a in b.alignment:
+                where += f", stride {a.dimension} % {a.factor} == {a.offset}"
             lines.append(
                 f"    {b.name} = alloc({b.dtype}, [{', '.join(map(str, b.shape))}])  # {where}"
             )

@@ -27,7 +27,7 @@ from tilewright.schedule.program import (
 )
 from tilewright.tensor.expr import Expr, Load, Var, as_expr, ceildiv, map_children, minimum
 
-__all__ = ["cache_read", "cache_write", "set_scope", "transform_layout"]
+__all__ = ["cache_read", "cache_write", "set_scope"]
 
 
 def cache_write(program: Program, block: str) -> tuple[Program, str]:
@@ -193,28 +193,8 @@ def set_scope(program: Program, buffer: str, scope: Scope) -> Program:
         raise ScheduleError(
             f"set_scope({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first"
         )
+    if found.alignment and scope is Scope.REGISTER:
+        raise ScheduleError(
+            f"set_scope({buffer}): its strides are aligned, and registers have none; leave out storage_align"
+        )
     return set_buffer(program, replace(found, scope=scope))
-
-
-def transform_layout(program: Program, buffer: str, order: Sequence[int]) -> Program:
-    """Store the dimensions of a temporary in another order.
-
-    Examples
-    --------
-    ``transform_layout(T, [1, 0])``::
-
-        T[i, j] = A[i, j]         ->        T[j, i] = A[i, j]
-    """
-    found = program.buffer(buffer)
-    if found.role not in (Role.TEMP, Role.PACKED):
-        raise ScheduleError(
-            f"transform_layout({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first"
-        )
-    if sorted(order) != list(range(len(found.shape))):
-        raise ScheduleError(
-            f"transform_layout({buffer}, {list(order)}): no permutation of its {len(found.shape)} dimensions"
-        )
-    program = set_buffer(program, replace(found, shape=tuple(found.shape[d] for d in order)))
-    return program.with_body(
-        map_accesses(program.body, buffer, lambda ix: (buffer, tuple(ix[d] for d in order)))
-    )

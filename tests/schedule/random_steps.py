@@ -90,6 +90,7 @@ BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
     _prefetch,
+    lambda s, buffer, block, n: s.storage_align(buffer, 0, n + 2, n),
 )
 
 

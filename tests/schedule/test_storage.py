@@ -109,22 +109,6 @@ def test_packed_buffers_are_made_of_packed_ones() -> None:
         """)
 
 
-def test_transform_layout_permutes_every_access() -> None:
-    s = Schedule(workloads.matmul())
-    s.transform_layout("C", [1, 0])
-    assert str(s.program) == inspect.cleandoc("""
-        def kernel(A: float32[7, 5], B: float32[5, 11], D: float32[7, 11]):
-            C = alloc(float32, [11, 7])  # temp
-            for i in range(7):
-                for j in range(11):
-                    for k in range(5):
-                        C[j, i] += A[i, k] * B[k, j]  # init 0.0
-            for D.i in range(7):
-                for D.j in range(11):
-                    D[D.i, D.j] = max(C[D.j, D.i], 0.0)
-        """)
-
-
 REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (workloads.matmul, 's.cache_write("D"); s.cache_write("D.out")', 'cache_write(D.out): D.local exists already'),
     (workloads.matmul, 's.cache_write("D"); s.compute_inline("D"); s.cache_write("D.out")', 'cache_write(D.out): D.out exists already'),
@@ -136,8 +120,6 @@ REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (workloads.matmul, 's.reverse_compute_at("D", "i"); s.cache_read("D", "C")', 'cache_read(D, C): C writes C in the same nest; cache before you move blocks'),
     (workloads.matmul, 's.set_scope("A", "register")', "set_scope(A): A is the caller's (input); use cache_read or cache_write first"),
     (workloads.matmul, 's.set_scope("C", "l1")', "set_scope(C, 'l1'): choose one of ['global', 'register']"),
-    (workloads.matmul, 's.transform_layout("A", [1, 0])', "transform_layout(A): A is the caller's (input); use cache_read or cache_write first"),
-    (workloads.matmul, 's.transform_layout("C", [0, 0])', 'transform_layout(C, [0, 0]): no permutation of its 2 dimensions'),
 ]  # fmt: skip
 
 
