@@ -192,12 +192,17 @@ class Schedule:
         self._record("compute_inline", block)
 
     def cache_read(
-        self, block: str, buffer: str, pack: Sequence[tuple[int, Expr | int]] = ()
+        self,
+        block: str,
+        buffer: str,
+        pack: Sequence[tuple[int, Expr | int]] = (),
+        pad: bool | int = False,
     ) -> str:
         """See `tilewright.schedule.storage.cache_read`."""
         sizes = tuple((d, as_expr(f)) for d, f in pack)
-        self.program, name = storage.cache_read(self.program, block, buffer, sizes)
-        self._record("cache_read", block, buffer, tuple((d, _number(f)) for d, f in sizes))
+        self.program, name = storage.cache_read(self.program, block, buffer, sizes, pad=bool(pad))
+        panels = tuple((d, _number(f)) for d, f in sizes)
+        self._record("cache_read", block, buffer, panels, *((1,) if pad else ()))
         return name
 
     def cache_write(self, block: str) -> str:
@@ -217,10 +222,14 @@ class Schedule:
         self.program = storage.set_scope(self.program, buffer, where)
         self._record("set_scope", buffer, where.value)
 
-    def transform_layout(self, buffer: str, order: Sequence[int]) -> None:
+    def transform_layout(
+        self, buffer: str, order: Sequence[int], splits: Sequence[tuple[int, Expr | int]] = ()
+    ) -> None:
         """See `tilewright.schedule.layouts.transform_layout`."""
-        self.program = layouts.transform_layout(self.program, buffer, tuple(order))
-        self._record("transform_layout", buffer, tuple(order))
+        sizes = tuple((d, as_expr(f)) for d, f in splits)
+        self.program = layouts.transform_layout(self.program, buffer, tuple(order), splits=sizes)
+        blocks = tuple((d, _number(f)) for d, f in sizes)
+        self._record("transform_layout", buffer, tuple(order), *((blocks,) if blocks else ()))
 
     def storage_align(self, buffer: str, dimension: int, factor: int, offset: int) -> None:
         """See `tilewright.schedule.layouts.storage_align`."""

@@ -52,6 +52,27 @@ def test_cache_read_packs_a_constant_into_panels() -> None:
         """)
 
 
+def test_cache_read_fills_the_last_panel_up_with_zeros() -> None:
+    workload = workloads.matmul(const=True, epilogue=False)
+    s = Schedule(workload)
+    s.split("j", [4])
+    s.cache_read("C", "B", [(1, 4)], pad=True)
+    assert str(s.program) == inspect.cleandoc("""
+        def kernel(A: float32[7, 5], B: float32[5, 11], C: float32[7, 11]):
+            B.pack = alloc(float32, [3, 5, 4])  # packed
+            for B.p1 in range(3):
+                for B.i0 in range(5):
+                    for B.q1 in range(4):
+                        B.pack[B.p1, B.i0, B.q1] = select(B.p1*4 + B.q1 < 11, B[B.i0, B.p1*4 + B.q1], 0.0)
+            for i in range(7):
+                for j.0 in range(3):
+                    for j.1 in range(min(4, -j.0*4 + 11)):
+                        for k in range(5):
+                            C[i, j.0*4 + j.1] += A[i, k] * B.pack[j.0, k, j.1]  # init 0.0
+        """)
+    assert str(s.trace).splitlines()[1] == "s.cache_read('C', 'B', [[1, 4]], 1)"
+
+
 def test_cache_read_copies_an_input() -> None:
     s = Schedule(workloads.transpose())
     assert s.cache_read("Y", "X") == "X.local"
@@ -110,6 +131,7 @@ def test_packed_buffers_are_made_of_packed_ones() -> None:
 
 
 REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
+    (workloads.matmul, 's.cache_read("C", "B", pad=True)', 'cache_read(C, B): only panels can be padded; give the dimensions to pack'),
     (workloads.matmul, 's.cache_write("D"); s.cache_write("D.out")', 'cache_write(D.out): D.local exists already'),
     (workloads.matmul, 's.cache_write("D"); s.compute_inline("D"); s.cache_write("D.out")', 'cache_write(D.out): D.out exists already'),
     (workloads.matmul, 's.decompose_reduction("C", "i"); s.cache_write("C")', 'cache_write(C): C is also written by C.init; do this before decompose_reduction'),
