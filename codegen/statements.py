@@ -132,7 +132,8 @@ def _fused(st: State, s: For) -> None:
     trips = resolve(s.extent, st.ranges)
     if trips is None:
         raise BuildError(f"loop {s.var.name}: its extent {s.extent} is not a number")
-    _range(st, s.var, 0, trips, lambda: emit_parts(st, s))
+    if trips > 0:
+        _range(st, s.var, 0, trips, lambda: emit_parts(st, s))
 
 
 def emit_parts(st: State, s: For) -> None:

@@ -76,7 +76,10 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A row-major array, dense but for the rows that an alignment pads."""
+    """A row-major array, dense but for the rows that an alignment pads.
+
+    What one iteration of the loop `carried` writes is read by the next.
+    """
 
     name: str
     shape: tuple[Expr, ...]
@@ -84,6 +87,7 @@ class Buffer:
     role: Role
     scope: Scope = Scope.GLOBAL
     alignment: tuple[Alignment, ...] = ()
+    carried: Var | None = None
 
 
 @dataclass(frozen=True, slots=True)

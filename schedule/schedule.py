@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ScheduleError
-from tilewright.schedule import hints, layouts, placement, reduction, storage
+from tilewright.schedule import hints, layouts, placement, reduction, staging, storage
 from tilewright.schedule import loops as _loops
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
@@ -238,6 +238,11 @@ class Schedule:
         )
         self._record("storage_align", buffer, dimension, factor, offset)
 
+    def double_buffer(self, buffer: str) -> None:
+        """See `tilewright.schedule.staging.double_buffer`."""
+        self.program = staging.double_buffer(self.program, buffer)
+        self._record("double_buffer", buffer)
+
     def decompose_reduction(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.reduction.decompose_reduction`."""
         self.program = reduction.decompose_reduction(self.program, block, _var(loop))
@@ -304,6 +309,6 @@ PRIMITIVES: dict[str, Callable[..., Any]] = {
     for name in (
         "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
-        "prefetch", "pragma", "storage_align",
+        "prefetch", "pragma", "storage_align", "double_buffer",
     )
 }  # fmt: skip

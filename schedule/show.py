@@ -20,6 +20,8 @@ def show_program(program: Program) -> str:
             where = b.role.value if b.scope is Scope.GLOBAL else b.scope.value
             for a in b.alignment:
                 where += f", stride {a.dimension} % {a.factor} == {a.offset}"
+            if b.carried is not None:
+                where += f", double over {b.carried.name}"
             lines.append(
                 f"    {b.name} = alloc({b.dtype}, [{', '.join(map(str, b.shape))}])  # {where}"
             )

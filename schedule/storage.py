@@ -75,7 +75,7 @@ def cache_write(program: Program, block: str) -> tuple[Program, str]:
     for v, n in zip(reversed(axes), reversed(buffer.shape)):
         copy = For(v, n, (copy,))
     role = Role.PACKED if buffer.role is Role.PACKED else Role.TEMP
-    program = set_buffer(program, Buffer(local, buffer.shape, buffer.dtype, role))
+    program = set_buffer(program, replace(buffer, name=local, role=role, scope=Scope.GLOBAL))
     body = (*program.body[:position], *renamed, copy, *program.body[position + 1 :])
     return program.with_body(body), f"{buffer.name}.out"
 
