@@ -66,6 +66,7 @@ class FunctionBuilder:
         self.entry: list[str] = []  # allocas
         self.lines: list[str] = []
         self.block = "entry"
+        self.past_caches = False  # whether it has stores that a fence must follow
         self._count = 0
 
     def new(self, hint: str = "t") -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from tilewright.codegen import values
 from tilewright.codegen.halves import HALVES, memory_half, narrow, widen
 from tilewright.codegen.irbuilder import llvm_type, vector_type
+from tilewright.codegen.nontemporal import store_past_caches
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.codegen.transposed import block_axis, transpose
 from tilewright.tensor.dtype import DType
@@ -303,9 +304,15 @@ def bound(st: State, var: Var, number: int) -> Iterator[None]:
 
 
 def store(
-    st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
+    st: State,
+    buffer: str,
+    indices: tuple[Expr, ...],
+    value: Value,
+    lanes: Lanes | None,
+    *,
+    nontemporal: bool = False,
 ) -> None:
-    """Write an element, or one for each lane."""
+    """Write an element, or one for each lane; whole vectors past the caches with `nontemporal`."""
     st.writes[buffer] = st.writes.get(buffer, 0) + 1
     place = st.layout.places[buffer]
     dtype = place.dtype
@@ -321,6 +328,9 @@ def store(
         scalar = _type_of(st, buffer)
         ty = f"<{width} x {scalar}>"
         pointer = address(st, buffer, indices, lanes)
+        if nontemporal and lanes.count == width and not place.register:
+            store_past_caches(st, f"{ty} {name}", pointer, dtype.n_bytes, width)
+            return
         if lanes.count == width or place.register:
             st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
             return

@@ -13,7 +13,7 @@ from tilewright.codegen.prefetch import emit_prefetches
 from tilewright.codegen.ranges import bounds, resolve
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.errors import BuildError
-from tilewright.schedule.program import For, LoopKind, Stmt, Store
+from tilewright.schedule.program import For, LoopKind, Pragma, Stmt, Store
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Binary, Cast, Expr, Load, Var, children, walk
 from tilewright.tensor.te import identity
@@ -142,7 +142,8 @@ def _fused(st: State, s: For) -> None:
     trips = resolve(s.extent, st.ranges)
     if trips is None:
         raise BuildError(f"loop {s.var.name}: its extent {s.extent} is not a number")
-    _range(st, s.var, 0, trips, lambda: emit_parts(st, s))
+    if trips > 0:
+        _range(st, s.var, 0, trips, lambda: emit_parts(st, s))
 
 
 def emit_parts(st: State, s: For) -> None:
@@ -395,7 +396,8 @@ def _store(st: State, s: Store, lanes: Lanes | None) -> None:
     emit_prefetches(st, s, lanes)
     if s.reduce is None:
         value = values.emit(st, s.value, lanes, None)
-        memory.store(st, s.buffer, s.indices, value, lanes)
+        past = Pragma.NONTEMPORAL in s.pragmas
+        memory.store(st, s.buffer, s.indices, value, lanes, nontemporal=past)
         return
     dtype = st.layout.places[s.buffer].dtype
     slots = st.accumulators.get(s.block)

@@ -10,6 +10,7 @@ from tilewright.schedule.nests import loads_of
 from tilewright.schedule.program import (
     For,
     LoopKind,
+    Pragma,
     Prefetch,
     Program,
     Scope,
@@ -19,7 +20,7 @@ from tilewright.schedule.program import (
 )
 from tilewright.tensor.expr import Expr, Load, Var, const_value, substitute, walk
 
-__all__ = ["prefetch"]
+__all__ = ["pragma", "prefetch"]
 
 
 def prefetch(program: Program, block: str, buffer: str, loop: Var, *, distance: Expr) -> Program:
@@ -54,6 +55,40 @@ def prefetch(program: Program, block: str, buffer: str, loop: Var, *, distance: 
     def add(s: Stmt) -> Stmt:
         if isinstance(s, Store) and s.block == block:
             return replace(s, prefetches=(*s.prefetches, *new))
+        return s
+
+    return program.with_body(map_stmts(program.body, add))
+
+
+def pragma(program: Program, block: str, asked: Pragma) -> Program:
+    """Ask something of the code generator for one block.
+
+    ``Pragma.NONTEMPORAL``: whole vectors go to memory without being read into the caches first,
+    where they are aligned; that pays for results that no cache holds until they are read.
+
+    Examples
+    --------
+    ``pragma(C, Pragma.NONTEMPORAL)``::
+
+        for i in range(64):                     for i in range(64):
+            C[i] = A[i] + 1.0             ->        C[i] = A[i] + 1.0  # nontemporal
+    """
+    call = f"pragma({block}, {asked.value})"
+    _, store = program.path(block)
+    if store.reduce:
+        raise ScheduleError(
+            f"{call}: {block} is a reduction, which reads what it has written; use cache_write first"
+        )
+    if program.buffer(store.buffer).scope is Scope.REGISTER:
+        raise ScheduleError(
+            f"{call}: {store.buffer} stays in registers; choose a block that writes memory"
+        )
+    if asked in store.pragmas:
+        raise ScheduleError(f"{call}: {block} asks for that already")
+
+    def add(s: Stmt) -> Stmt:
+        if isinstance(s, Store) and s.block == block:
+            return replace(s, pragmas=(*s.pragmas, asked))
         return s
 
     return program.with_body(map_stmts(program.body, add))

@@ -125,6 +125,15 @@ def reduces_into(program: Program, loop: For) -> Store | None:
     return None
 
 
+def refuse_carrying(program: Program, loop: Var, call: str) -> None:
+    """Refuse a loop whose iterations must follow each other."""
+    for b in program.buffers:
+        if b.carried == loop:
+            raise ScheduleError(
+                f"{call}: each iteration fills {b.name} for the next one; do this before double_buffer"
+            )
+
+
 def split(
     program: Program, loop: Var, factors: Sequence[Expr | int]
 ) -> tuple[Program, tuple[Var, ...]]:
@@ -152,6 +161,7 @@ def split(
             f"split({loop.name}, []): no factors; give the sizes of the inner levels"
         )
     found = find_loop(program, loop)
+    refuse_carrying(program, loop, f"split({loop.name})")
     if found.kind is not LoopKind.SERIAL or found.parts:
         what = "fused" if found.parts else found.kind.value
         raise ScheduleError(
@@ -378,6 +388,7 @@ def vectorize(program: Program, loop: Var) -> Program:
             C[j] = A[j]       ->        C[j] = A[j]
     """
     found = find_loop(program, loop)
+    refuse_carrying(program, loop, f"vectorize({loop.name})")
     if any(isinstance(s, For) for s in found.body):
         raise ScheduleError(
             f"vectorize({loop.name}): a loop is inside; reorder {loop.name} innermost"
@@ -398,6 +409,7 @@ def parallel(program: Program, loop: Var) -> Program:
             C[i] = A[i]       ->        C[i] = A[i]
     """
     found = find_loop(program, loop)
+    refuse_carrying(program, loop, f"parallel({loop.name})")
     store = reduces_into(program, found)
     if store is not None:
         raise ScheduleError(

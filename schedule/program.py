@@ -18,9 +18,11 @@ from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Load, Var
 
 __all__ = [
+    "Alignment",
     "Buffer",
     "For",
     "LoopKind",
+    "Pragma",
     "Prefetch",
     "Program",
     "Role",
@@ -59,15 +61,35 @@ class Scope(enum.Enum):
     REGISTER = "register"  # small; all its indices are constants after unrolling
 
 
+class Pragma(enum.Enum):
+    """What a block asks of the code generator."""
+
+    NONTEMPORAL = "nontemporal"  # store whole vectors past the caches
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Alignment:
+    """The stride of a dimension in elements, modulo `factor`, is `offset`."""
+
+    dimension: int
+    factor: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A dense row-major array."""
+    """A row-major array, dense but for the rows that an alignment pads.
+
+    What one iteration of the loop `carried` writes is read by the next.
+    """
 
     name: str
     shape: tuple[Expr, ...]
     dtype: DType
     role: Role
     scope: Scope = Scope.GLOBAL
+    alignment: tuple[Alignment, ...] = ()
+    carried: Var | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +138,7 @@ class Store:
     reduce: str | None = None
     init: Expr | None = None
     prefetches: tuple[Prefetch, ...] = ()
+    pragmas: tuple[Pragma, ...] = ()
 
 
 Stmt: TypeAlias = For | Store

@@ -18,6 +18,10 @@ def show_program(program: Program) -> str:
     for b in program.buffers:
         if b.role in (Role.TEMP, Role.PACKED):
             where = b.role.value if b.scope is Scope.GLOBAL else b.scope.value
+            for a in b.alignment:
+                where += f", stride {a.dimension} % {a.factor} == {a.offset}"
+            if b.carried is not None:
+                where += f", double over {b.carried.name}"
             lines.append(
                 f"    {b.name} = alloc({b.dtype}, [{', '.join(map(str, b.shape))}])  # {where}"
             )
@@ -42,6 +46,7 @@ def _show(body: tuple[Stmt, ...], depth: int, lines: list[str]) -> None:
                 notes = [] if block == buffer else [block]
                 if init is not None:
                     notes.append(f"init {init}")
+                notes += [p.value for p in s.pragmas]
                 note = f"  # {', '.join(notes)}" if notes else ""
                 if reduce in _SIGN:
                     lines.append(f"{pad}{where} {_SIGN[reduce]} {value}{note}")

@@ -16,12 +16,13 @@ from tilewright.schedule.rules.common import (
     extent_of,
     inline_cheap,
     lane_count,
+    n_bytes_of,
     plain_nest,
     vector_sizes,
 )
 from tilewright.schedule.rules.tile import vector_axes
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor.expr import Load, Var, const_value, walk
+from tilewright.tensor.expr import Load, Var, walk
 
 __all__ = ["stream"]
 
@@ -82,7 +83,7 @@ def _streamed(s: Schedule, anchor: str, loops: tuple[Var, ...]) -> list[str]:
     return [
         b
         for b in names
-        if _n_bytes(s, b) > s.task.target.l2_bytes
+        if n_bytes_of(s, b) > s.task.target.l2_bytes
         and all(_moves(n, loops) for n in loads_of(value, b))
     ]
 
@@ -90,11 +91,3 @@ def _streamed(s: Schedule, anchor: str, loops: tuple[Var, ...]) -> list[str]:
 def _moves(load: Load, loops: tuple[Var, ...]) -> bool:
     used = {n for i in load.indices for n in walk(i)}
     return used.issuperset(loops) and not any(isinstance(n, Load) for n in used)
-
-
-def _n_bytes(s: Schedule, name: str) -> int:
-    buffer = s.program.buffer(name)
-    total = buffer.dtype.n_bytes
-    for n in buffer.shape:
-        total *= int(const_value(n) or 1)
-    return total

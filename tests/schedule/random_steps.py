@@ -93,6 +93,14 @@ def _prefetch(s: Schedule, buffer: str, block: str, n: int) -> None:
         s.prefetch(block, buffer, loops[n % len(loops)], n)
 
 
+def _stage(s: Schedule, buffer: str, block: str, n: int) -> None:
+    loops = s.loops(block)
+    copy = s.cache_read(block, buffer)
+    if loops:
+        s.compute_at(copy, loops[n % len(loops)])
+        s.double_buffer(copy)
+
+
 LOOPS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     _split, _split_twice, _reorder, _fuse,
     lambda s, a, b, n: s.vectorize(a), lambda s, a, b, n: s.unroll(a), lambda s, a, b, n: s.parallel(a),
@@ -105,14 +113,21 @@ BLOCKS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, block, loop, n: s.decompose_reduction(block, loop),
     lambda s, block, loop, n: s.rfactor(block, loop),
     _tensorize,
+    lambda s, block, loop, n: s.pragma(block, "nontemporal"),
 )
 BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer),
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(0, n)]),
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)]),
+    lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)], pad=True),
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
+    lambda s, buffer, block, n: s.transform_layout(buffer, [0, 2, 1], [(0, n)]),
+    lambda s, buffer, block, n: s.transform_layout(buffer, [1, 3, 0, 2], [(0, n), (1, 2)]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
     _prefetch,
+    _stage,
+    lambda s, buffer, block, n: s.double_buffer(buffer),
+    lambda s, buffer, block, n: s.storage_align(buffer, 0, n + 2, n),
 )
 
 

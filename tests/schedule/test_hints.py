@@ -82,6 +82,18 @@ def test_inlining_a_buffer_drops_its_prefetches() -> None:
     np.testing.assert_allclose(interpret(s.program, data)[0], expected, rtol=1e-6)
 
 
+def test_pragma_stands_at_the_end_of_the_line() -> None:
+    s = Schedule(workloads.transpose())
+    s.pragma("Y", "nontemporal")
+    assert str(s.program) == inspect.cleandoc("""
+        def kernel(X: float32[9, 14], Y: float32[14, 9]):
+            for i in range(14):
+                for j in range(9):
+                    Y[i, j] = X[j, i] * 2.0  # nontemporal
+        """)
+    assert str(s.trace) == "s.pragma('Y', 'nontemporal')"
+
+
 REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (workloads.matmul, 's.prefetch("C", "B", "k", -1)', 'prefetch(C, B, k, -1): the distance is below 0; use 0 or more'),
     (workloads.matmul, 's.prefetch("D", "B", "D.i", 1)', 'prefetch(D, B, D.i, 1): the block does not read B'),
@@ -91,6 +103,10 @@ REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (workloads.matmul, 's.vectorize("k"); s.prefetch("C", "A", "k", 1)', 'prefetch(C, A, k, 1): the loop is vectorized; prefetch before that, or along another'),
     (workloads.matmul, 's.prefetch("C", "B", "k", 1); s.prefetch("C", "B", "j", 1)', 'prefetch(C, B, j, 1): C fetches B ahead already'),
     (workloads.matmul, 's.set_scope("C", "register"); s.prefetch("D", "C", "D.i", 1)', 'prefetch(D, C, D.i, 1): C stays in registers; choose a buffer in memory'),
+    (workloads.matmul, 's.pragma("D", "fast")', "pragma(D, 'fast'): choose one of ['nontemporal']"),
+    (workloads.matmul, 's.pragma("C", "nontemporal")', 'pragma(C, nontemporal): C is a reduction, which reads what it has written; use cache_write first'),
+    (workloads.transpose, 's.pragma("Y", "nontemporal"); s.pragma("Y", "nontemporal")', 'pragma(Y, nontemporal): Y asks for that already'),
+    (workloads.transpose, 's.cache_write("Y"); s.set_scope("Y.local", "register"); s.pragma("Y", "nontemporal")', 'pragma(Y, nontemporal): Y.local stays in registers; choose a block that writes memory'),
     (gathered, 's.prefetch("Y", "X", "i", 1)', 'prefetch(Y, X, i, 1): where X[N[i]] lies is data, which is not known ahead'),
 ]  # fmt: skip
 
