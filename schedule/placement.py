@@ -275,7 +275,8 @@ def reverse_compute_at(program: Program, block: str, loop: Var) -> Program:
                     f"{call}: {hit.buffer} is not finished inside {loop.name}, its reduction {outer.var.name} is outside; choose an outer loop"
                 )
     spans = {s.buffer: _made(program, s, path) for s in made}
-    extents, shift = _own_part(program, store, spans, call)
+    axes = {f.var: f.extent for f in nest}
+    extents, shift = _own_part(program, store, axes, spans, call)
     body: tuple[Stmt, ...] = substitute_body((store,), shift)
     for old in reversed(nest):
         body = (replace(old, extent=extents.get(old.var, old.extent), body=body),)
@@ -315,7 +316,11 @@ def _made(program: Program, store: Store, path: tuple[For, ...]) -> list[Interva
 
 
 def _own_part(
-    program: Program, store: Store, made: dict[str, list[Interval]], call: str
+    program: Program,
+    store: Store,
+    axes: dict[Var, Expr],
+    made: dict[str, list[Interval]],
+    call: str,
 ) -> tuple[dict[Var, Expr], dict[Var, Expr]]:
     """Extents and new values of a consumer's axes so that it reads just what has been made."""
     extents: dict[Var, Expr] = {}
@@ -326,6 +331,10 @@ def _own_part(
             for index, span, size in zip(load.indices, spans, shape):
                 moved, extent = index + span.low, span.extent
                 if isinstance(index, Var):
+                    if axes[index] != size:
+                        raise ScheduleError(
+                            f"{call}: {store.block} reads {axes[index]} of {size} along {index} of {name}; use compute_at on the producer"
+                        )
                     if (shift.setdefault(index, moved), extents.setdefault(index, extent)) == (
                         moved,
                         extent,

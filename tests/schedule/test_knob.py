@@ -21,6 +21,14 @@ def test_values_are_sorted_and_distinct() -> None:
     np.testing.assert_array_equal(knobs.columns[0].array, [2, 4, 8])
 
 
+def test_values_start_at_one_unless_told_otherwise() -> None:
+    knobs = Knobs()
+    assert knobs.values("ahead", [0, 4], least=0) == Knob("ahead")
+    with pytest.raises(ScheduleError) as error:
+        knobs.values("u", [0, 4])
+    assert str(error.value) == "knob.values('u', [0, 4]): needs integers of 1 or more"
+
+
 def test_a_single_value_is_no_knob() -> None:
     knobs = Knobs()
     assert knobs.values("u", [4, 4]) == Const(4)

@@ -11,7 +11,7 @@ from tests.schedule.random_steps import shared, window
 from tests.schedule.refusals import assert_refused
 
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor import Workload
+from tilewright.tensor import Workload, te
 
 
 def test_compute_at_makes_the_region_that_is_read() -> None:
@@ -134,8 +134,16 @@ def test_compute_inline_repeats_the_expression() -> None:
         """)
 
 
+def part() -> Workload:
+    """A reader of two of four rows."""
+    x = te.placeholder((4, 3), name="X")
+    e = te.compute((4, 3), lambda i, j: x[i, j] + 1.0, name="E")
+    return Workload.of(te.compute((2, 3), lambda i, j: e[i, j] * 2.0, name="Y"))
+
+
 REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (workloads.matmul, 's.compute_at("D", "i")', 'compute_at(D, i): D is an output; use reverse_compute_at to move it'),
+    (part, 's.reverse_compute_at("Y", "i")', 'reverse_compute_at(Y, i): Y reads 2 of 4 along Y.i of E; use compute_at on the producer'),
     (workloads.softmax, 's.compute_at("E", "Y.i")', 'compute_at(E, Y.i): E is also read outside of Y.i; choose a loop around all its readers'),
     (workloads.matmul, 's.split("i", [4]); s.compute_at("C", "D.i")', 'compute_at(C, D.i): the loops of C are tiled already; move the block before you split its loops'),
     (workloads.matmul, 's.decompose_reduction("C", "i"); s.compute_at("C", "D.i")', 'compute_at(C, D.i): C is also written by C.init; do this before decompose_reduction'),
