@@ -1,8 +1,9 @@
-"""Candidates a second on one core: sampling, checking, features, scores, XGBoost included.
+"""Candidates a second on one core (sampling, checking, features, scores by XGBoost), and trials a second of pools.
 
-    python benchmarks/throughput.py [--rows 16384] [--json FILE]
+    python benchmarks/throughput.py [--rows 16384] [--pools local,ray] [--trials 48] [--json FILE]
 
-The figure of a sketch is rows over the median wall time of all four stages together.
+The figure of a sketch is rows over the median wall time of all four stages together. That of a pool is trials over
+the wall time in which it builds, checks and times random candidates, its start not counted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 
 from tilewright.codegen.target import Target
 from tilewright.costmodel import XGBRanker
+from tilewright.measure import LocalPool, MeasureInput, Pool, RayPool
 from tilewright.opspec import parse
 from tilewright.schedule.space import Space
 from tilewright.schedule.task import Task
@@ -52,11 +54,38 @@ def rates(
     return {s: float(np.median(v)) for s, v in spent.items()}
 
 
+def trial_rate(pool: Pool, n: int) -> float:
+    """Trials a second of a pool that has plenty to do."""
+    space = Space(Task(parse(OPERATORS[0]).workload, Target.host(1)))
+    rows = space.sample_rows(n + 4, np.random.default_rng(2))
+    inputs = [MeasureInput(k, space.task, space.trace(r)) for k, r in enumerate(rows)]
+    pool.measure(inputs[:4])  # starts the workers
+    start = time.perf_counter()
+    pool.measure(inputs[4:])
+    return len(inputs[4:]) / (time.perf_counter() - start)
+
+
+def trial_rates(names: list[str], n: int) -> dict[str, float]:
+    """Trials a second by the name of the pool."""
+    found = {}
+    for name in names:
+        with LocalPool() if name == "local" else RayPool() as pool:
+            found[name] = trial_rate(pool, n)
+        print(f"{found[name]:>12,.1f} trials/s      {name} pool, {n} trials of {OPERATORS[0]}")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=16384)
+    parser.add_argument("--pools", default="local", help="by commas: local, ray")
+    parser.add_argument("--trials", type=int, default=48)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    pools = [p for p in args.pools.split(",") if p]
+    if strange := sorted(set(pools) - {"local", "ray"}):
+        parser.error(f"no pool {', '.join(strange)}; choose local, ray")
+    trials = trial_rates(pools, args.trials)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[-1]})
     found: dict[str, float] = {}
@@ -76,7 +105,8 @@ def main() -> None:
         split = ", ".join(f"{s} {share:.0%}" for s, share in shares[name].items())
         print(f"{found[name]:>12,.0f} candidates/s  {name}\n              {split}")
     if args.json:
-        args.json.write_text(json.dumps({"candidates_per_s": found, "shares": shares}, indent=1))
+        result = {"candidates_per_s": found, "trials_per_s": trials, "shares": shares}
+        args.json.write_text(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import replace
 from tilewright.codegen.irbuilder import FunctionBuilder, Module
 from tilewright.codegen.kernel import Param
 from tilewright.codegen.layout import Place, lay_out
+from tilewright.codegen.nontemporal import finish_past_caches
 from tilewright.codegen.ranges import resolve
 from tilewright.codegen.state import State
 from tilewright.codegen.statements import counted_loop, emit_body, emit_parts
@@ -61,7 +62,8 @@ class Emitted:
 
     def _param(self, name: str) -> Param:
         place = self.layout.places[name]
-        return Param(name, place.shape, place.dtype, place.role)
+        shape = place.shape if place.dense else (place.size,)
+        return Param(name, shape, place.dtype, place.role)
 
     # ------------------------------------------------------------- entries
 
@@ -166,6 +168,7 @@ class Emitted:
             )
         else:
             emit_body(st, (nest,))
+        finish_past_caches(fb)
         fb.line("ret void")
         fb.finish()
 

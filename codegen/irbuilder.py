@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
+
 from tilewright.tensor.dtype import DType
 
 __all__ = ["FunctionBuilder", "Module", "constant", "llvm_type", "vector_type"]
 
 _TYPES = {
-    DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "half", DType.BFLOAT16: "bfloat",
+    DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "float", DType.BFLOAT16: "float",
     DType.INT64: "i64", DType.INT32: "i32", DType.INT8: "i8", DType.UINT8: "i8", DType.BOOL: "i1",
 }  # fmt: skip
 
 
 def llvm_type(dtype: DType) -> str:
-    """The type of one value in registers."""
+    """The type of one value in registers, where float16 and bfloat16 are float32."""
     return _TYPES[dtype]
 
 
@@ -32,14 +34,14 @@ def constant(value: float | int | bool, dtype: DType) -> str:
         return str(int(value))
     if dtype is DType.FLOAT64:
         return "0x" + struct.pack(">d", float(value)).hex().upper()
-    if dtype is DType.FLOAT32:
-        try:
-            single = struct.unpack(">f", struct.pack(">f", float(value)))[0]
-        except OverflowError:
-            single = float("inf") if value > 0 else float("-inf")
-        return "0x" + struct.pack(">d", single).hex().upper()
-    bits: str = dtype.numpy.type(value).tobytes()[::-1].hex().upper()
-    return ("0xH" if dtype is DType.FLOAT16 else "0xR") + bits
+    if dtype is not DType.FLOAT32:
+        with np.errstate(over="ignore"):
+            value = float(dtype.numpy.type(value))
+    try:
+        single = struct.unpack(">f", struct.pack(">f", float(value)))[0]
+    except OverflowError:
+        single = float("inf") if value > 0 else float("-inf")
+    return "0x" + struct.pack(">d", single).hex().upper()
 
 
 class Module:
@@ -64,6 +66,7 @@ class FunctionBuilder:
         self.entry: list[str] = []  # allocas
         self.lines: list[str] = []
         self.block = "entry"
+        self.past_caches = False  # whether it has stores that a fence must follow
         self._count = 0
 
     def new(self, hint: str = "t") -> str:

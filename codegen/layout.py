@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tilewright.codegen.ranges import bounds
 from tilewright.errors import BuildError
 from tilewright.schedule.nests import touches
-from tilewright.schedule.program import Buffer, For, LoopKind, Program, Role, Scope
+from tilewright.schedule.program import Alignment, Buffer, For, LoopKind, Program, Role, Scope
 from tilewright.tensor.dtype import DType
 
 __all__ = ["SLACK", "Layout", "Place", "lay_out"]
@@ -32,6 +32,11 @@ class Place:
     def size(self) -> int:
         """Elements, including what pads the rows of register tiles."""
         return self.strides[0] * self.shape[0] if self.shape else 1
+
+    @property
+    def dense(self) -> bool:
+        """Whether nothing lies between elements."""
+        return self.strides == _strides(self.shape)
 
     @property
     def padded(self) -> bool:
@@ -64,10 +69,14 @@ def _shape(buffer: Buffer) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _strides(shape: tuple[int, ...], alignment: tuple[Alignment, ...] = ()) -> tuple[int, ...]:
+    wanted = {a.dimension: a for a in alignment}
     out: list[int] = []
     step = 1
-    for n in reversed(shape):
+    for d, n in reversed(list(enumerate(shape))):
+        a = wanted.get(d)
+        if a is not None:
+            step += (a.offset - step) % a.factor
         out.insert(0, step)
         step *= n
     return tuple(out)
@@ -84,7 +93,7 @@ def lay_out(program: Program, vector_bits: int) -> Layout:
         if register and shape:
             lanes = max(1, vector_bits // (8 * b.dtype.n_bytes))
             padded = (*shape[:-1], -(-shape[-1] // lanes) * lanes)
-        strides = _strides(padded)
+        strides = _strides(padded, b.alignment)
         per_thread = False
         offset = 0
         if register and sum(touches(s, b.name) for s in program.body) > 1:

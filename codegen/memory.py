@@ -6,19 +6,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tilewright.codegen import values
+from tilewright.codegen.halves import HALVES, memory_half, narrow, widen
 from tilewright.codegen.irbuilder import llvm_type, vector_type
+from tilewright.codegen.nontemporal import store_past_caches
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.codegen.transposed import block_axis, transpose
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr, Load, Var
 
-__all__ = ["address", "lane_stride", "load", "store"]
+__all__ = [
+    "address", "bound", "lane_stride", "load", "moving_address", "store", "stored", "stored_type",
+]  # fmt: skip
 
 MAX_STRIDE = 4
 
 
-def _memory_type(dtype: DType) -> str:
-    return "i8" if dtype is DType.BOOL else llvm_type(dtype)
+def stored_type(st: State, dtype: DType, *, register: bool = False) -> str:
+    """The type of one element where it is stored: in memory, or in a tile of registers."""
+    if dtype is DType.BOOL:
+        return "i8"
+    return memory_half(st.fb, dtype) if dtype in HALVES and not register else llvm_type(dtype)
+
+
+def _type_of(st: State, buffer: str) -> str:
+    place = st.layout.places[buffer]
+    return stored_type(st, place.dtype, register=place.register)
 
 
 def lane_stride(
@@ -39,6 +51,21 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
     Terms are added in the order in which loops were entered, so that what is invariant in inner
     loops is a pointer of its own, which LLVM hoists.
     """
+    pointer, const = moving_address(st, buffer, indices, lanes)
+    if const:
+        ty = _type_of(st, buffer)
+        key = (pointer, "const", const)
+        known = st.recall(key)
+        if known is None:
+            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
+        pointer = known
+    return pointer
+
+
+def moving_address(
+    st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | None = None
+) -> tuple[str, int]:
+    """An address as a pointer and a constant number of elements behind it."""
     linear = st.linear(buffer, indices)
     const = linear.const
     moving: list[tuple[int, str, int]] = []
@@ -56,7 +83,7 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
         else:
             moving.append((len(st.order), found, c))
     pointer = st.pointers[buffer]
-    ty = _memory_type(st.layout.places[buffer].dtype)
+    ty = _type_of(st, buffer)
     for _, name, c in moving:
         key = (pointer, name, c)
         known = st.recall(key)
@@ -66,22 +93,27 @@ def address(st: State, buffer: str, indices: tuple[Expr, ...], lanes: Lanes | No
                 key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {scaled}")
             )
         pointer = known
-    if const:
-        key = (pointer, "const", const)
-        known = st.recall(key)
-        if known is None:
-            known = st.remember(key, st.fb.value(f"getelementptr {ty}, ptr {pointer}, i64 {const}"))
-        pointer = known
-    return pointer
+    return pointer, const
 
 
-def _to_value(st: State, name: str, dtype: DType, width: int) -> str:
-    """From memory to registers: booleans are bytes in memory."""
-    if dtype is not DType.BOOL:
+def _to_value(st: State, name: str, buffer: str, width: int) -> str:
+    """From where it is stored to registers: booleans are bytes in memory, and halves are short."""
+    place = st.layout.places[buffer]
+    if place.dtype in HALVES and not place.register:
+        return widen(st.fb, name, place.dtype, width)
+    if place.dtype is not DType.BOOL:
         return name
     ty = "i8" if width == 1 else f"<{width} x i8>"
     zero = "0" if width == 1 else "zeroinitializer"
     return st.fb.value(f"icmp ne {ty} {name}, {zero}")
+
+
+def stored(st: State, name: str, dtype: DType, width: int, *, register: bool = False) -> str:
+    """From registers to what is stored."""
+    if dtype is DType.BOOL:
+        one, byte = vector_type(dtype, width), "i8" if width == 1 else f"<{width} x i8>"
+        return st.fb.value(f"zext {one} {name} to {byte}")
+    return narrow(st.fb, name, dtype, width) if dtype in HALVES and not register else name
 
 
 def _safe(st: State, pointer: str, buffer: str, mask: Value | None) -> str:
@@ -129,8 +161,8 @@ def _load(st: State, e: Load, lanes: Lanes | None, mask: Value | None, stride: i
 
 def _load_one(st: State, e: Load, lanes: Lanes | None, mask: Value | None) -> Value:
     pointer = _safe(st, address(st, e.buffer, e.indices, lanes), e.buffer, mask)
-    name = st.fb.value(f"load {_memory_type(e.dtype)}, ptr {pointer}, align {e.dtype.n_bytes}")
-    return Value(_to_value(st, name, e.dtype, 1), 1)
+    name = st.fb.value(f"load {_type_of(st, e.buffer)}, ptr {pointer}, align {e.dtype.n_bytes}")
+    return Value(_to_value(st, name, e.buffer, 1), 1)
 
 
 def _tail_mask(lanes: Lanes, n: int | None = None) -> str:
@@ -140,9 +172,12 @@ def _tail_mask(lanes: Lanes, n: int | None = None) -> str:
     )
 
 
-def _masked_load(st: State, pointer: str, dtype: DType, width: int, mask: str) -> str:
-    ty = _memory_type(dtype)
-    suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(ty, ty) }.p0"
+_SUFFIX = {"float": "f32", "double": "f64", "half": "f16"}
+
+
+def _masked_load(st: State, pointer: str, e: Load, width: int, mask: str) -> str:
+    ty, dtype = _type_of(st, e.buffer), e.dtype
+    suffix = f"v{width}{_SUFFIX.get(ty, ty)}.p0"
     name = f"@llvm.masked.load.{suffix}"
     st.fb.declare(f"declare <{width} x {ty}> {name}(ptr, i32, <{width} x i1>, <{width} x {ty}>)")
     return st.fb.value(
@@ -158,7 +193,7 @@ def _load_row(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
     whole = lanes.count == width or (st.layout.places[e.buffer].padded and e.dtype.is_float)
     if whole and mask is None:
         name = st.fb.value(
-            f"load <{width} x {_memory_type(e.dtype)}>, ptr {pointer}, align {e.dtype.n_bytes}"
+            f"load <{width} x {_type_of(st, e.buffer)}>, ptr {pointer}, align {e.dtype.n_bytes}"
         )
     else:
         bits = None if mask is None else values.broadcast(st, mask, width, DType.BOOL)
@@ -166,13 +201,13 @@ def _load_row(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
             tail = _tail_mask(lanes)
             bits = tail if bits is None else st.fb.value(f"and <{width} x i1> {bits}, {tail}")
         assert bits is not None
-        name = _masked_load(st, pointer, e.dtype, width, bits)
-    return Value(_to_value(st, name, e.dtype, width), width)
+        name = _masked_load(st, pointer, e, width, bits)
+    return Value(_to_value(st, name, e.buffer, width), width)
 
 
 def _load_strided(st: State, e: Load, lanes: Lanes, stride: int) -> Value:
     """Every `stride`-th element, by whole vectors and shuffles; never reads behind the last lane."""
-    width, ty = lanes.width, llvm_type(e.dtype)
+    width, ty = lanes.width, _type_of(st, e.buffer)
     if width == 1:
         return _load_one(st, e, lanes, None)
     pointer = address(st, e.buffer, e.indices, lanes)
@@ -190,7 +225,7 @@ def _load_strided(st: State, e: Load, lanes: Lanes, stride: int) -> Value:
         if left >= width:
             parts.append(st.fb.value(f"load <{width} x {ty}>, ptr {here}, align {e.dtype.n_bytes}"))
         else:
-            parts.append(_masked_load(st, here, e.dtype, width, _tail_mask(lanes, left)))
+            parts.append(_masked_load(st, here, e, width, _tail_mask(lanes, left)))
     result = parts[0]
     for n in range(max(1, len(parts) - 1)):
         other = parts[n + 1] if n + 1 < len(parts) else "poison"
@@ -206,7 +241,7 @@ def _load_strided(st: State, e: Load, lanes: Lanes, stride: int) -> Value:
         result = st.fb.value(
             f"shufflevector <{width} x {ty}> {result}, <{width} x {ty}> {other}, <{width} x i32> <{indices}>"
         )
-    return Value(result, width)
+    return Value(_to_value(st, result, e.buffer, width), width)
 
 
 def _load_block(st: State, e: Load, lanes: Lanes, axis: Var) -> Value:
@@ -214,14 +249,14 @@ def _load_block(st: State, e: Load, lanes: Lanes, axis: Var) -> Value:
     now, width = st.names[axis], lanes.width
     assert isinstance(now, int)
     first = now // width * width
-    with _bound(st, axis, first), _bound(st, lanes.var, lanes.base):
+    with bound(st, axis, first), bound(st, lanes.var, lanes.base):
         key = ("block", address(st, e.buffer, e.indices), width, lanes.count)
     known = st.recall_load(e.buffer, (*key, now - first))
     if known is None:
         rows = []
         ty = f"<{width} x {llvm_type(e.dtype)}>"
         for n in range(lanes.count):
-            with _bound(st, axis, first), _bound(st, lanes.var, lanes.base + n):
+            with bound(st, axis, first), bound(st, lanes.var, lanes.base + n):
                 pointer = address(st, e.buffer, e.indices)
             rows.append(st.fb.value(f"load {ty}, ptr {pointer}, align {e.dtype.n_bytes}"))
         rows += ["zeroinitializer"] * (width - lanes.count)
@@ -237,7 +272,7 @@ def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
     ty = llvm_type(e.dtype)
     result = "poison"
     for n in range(lanes.count):
-        with _bound(st, lanes.var, lanes.base + n):
+        with bound(st, lanes.var, lanes.base + n):
             bit = mask
             if mask is not None and mask.width > 1:
                 bit = Value(
@@ -253,7 +288,7 @@ def _load_each(st: State, e: Load, lanes: Lanes, mask: Value | None) -> Value:
 
 
 @contextmanager
-def _bound(st: State, var: Var, number: int) -> Iterator[None]:
+def bound(st: State, var: Var, number: int) -> Iterator[None]:
     """Bind a variable to a number for a while."""
     old = st.names.get(var), st.ranges.get(var)
     st.define(var, number, number, number)
@@ -269,30 +304,37 @@ def _bound(st: State, var: Var, number: int) -> Iterator[None]:
 
 
 def store(
-    st: State, buffer: str, indices: tuple[Expr, ...], value: Value, lanes: Lanes | None
+    st: State,
+    buffer: str,
+    indices: tuple[Expr, ...],
+    value: Value,
+    lanes: Lanes | None,
+    *,
+    nontemporal: bool = False,
 ) -> None:
-    """Write an element, or one for each lane."""
+    """Write an element, or one for each lane; whole vectors past the caches with `nontemporal`."""
     st.writes[buffer] = st.writes.get(buffer, 0) + 1
     place = st.layout.places[buffer]
     dtype = place.dtype
     stride = lane_stride(st, buffer, indices, lanes)
     if lanes is None or lanes.width == 1:
         pointer = address(st, buffer, indices, lanes)
-        _store_scalar(st, pointer, value.name, dtype)
+        _store_scalar(st, pointer, value.name, buffer)
         return
     width = lanes.width
     if stride == 1:
         name = values.broadcast(st, value, width, dtype)
-        if dtype is DType.BOOL:
-            name = st.fb.value(f"zext <{width} x i1> {name} to <{width} x i8>")
-        ty = f"<{width} x {_memory_type(dtype)}>"
+        name = stored(st, name, dtype, width, register=place.register)
+        scalar = _type_of(st, buffer)
+        ty = f"<{width} x {scalar}>"
         pointer = address(st, buffer, indices, lanes)
+        if nontemporal and lanes.count == width and not place.register:
+            store_past_caches(st, f"{ty} {name}", pointer, dtype.n_bytes, width)
+            return
         if lanes.count == width or place.register:
             st.fb.line(f"store {ty} {name}, ptr {pointer}, align {dtype.n_bytes}")
             return
-        scalar = _memory_type(dtype)
-        suffix = f"v{width}{ {'float': 'f32', 'double': 'f64', 'half': 'f16', 'bfloat': 'bf16'}.get(scalar, scalar) }.p0"
-        call = f"@llvm.masked.store.{suffix}"
+        call = f"@llvm.masked.store.v{width}{_SUFFIX.get(scalar, scalar)}.p0"
         st.fb.declare(f"declare void {call}({ty}, ptr, i32, <{width} x i1>)")
         st.fb.line(
             f"call void {call}({ty} {name}, ptr {pointer}, i32 {dtype.n_bytes}, <{width} x i1> {_tail_mask(lanes)})"
@@ -303,12 +345,12 @@ def store(
         element = value.name
         if value.width > 1:
             element = st.fb.value(f"extractelement {ty} {value.name}, i64 {n}")
-        with _bound(st, lanes.var, lanes.base + n):
+        with bound(st, lanes.var, lanes.base + n):
             pointer = address(st, buffer, indices, None)
-        _store_scalar(st, pointer, element, dtype)
+        _store_scalar(st, pointer, element, buffer)
 
 
-def _store_scalar(st: State, pointer: str, name: str, dtype: DType) -> None:
-    if dtype is DType.BOOL:
-        name = st.fb.value(f"zext i1 {name} to i8")
-    st.fb.line(f"store {_memory_type(dtype)} {name}, ptr {pointer}, align {dtype.n_bytes}")
+def _store_scalar(st: State, pointer: str, name: str, buffer: str) -> None:
+    place = st.layout.places[buffer]
+    name = stored(st, name, place.dtype, 1, register=place.register)
+    st.fb.line(f"store {_type_of(st, buffer)} {name}, ptr {pointer}, align {place.dtype.n_bytes}")

@@ -24,7 +24,7 @@ def bounds(e: Expr, ranges: Ranges) -> Bound:
     """Least and greatest value of an integer expression."""
     match e:
         case Const(value):
-            return int(value), int(value)
+            return (int(value), int(value)) if math.isfinite(value) else _ANY
         case Var():
             return ranges.get(e, _ANY)
         case Poly(terms, const):
@@ -52,8 +52,8 @@ def bounds(e: Expr, ranges: Ranges) -> Bound:
             lb, hb = bounds(b, ranges)
             if lb != hb or lb <= 0:
                 return _ANY
-            if la >= 0 and ha < lb:
-                return la, ha
+            if math.inf not in (ha, -la) and la // lb == ha // lb:
+                return la % lb, ha % lb
             return 0, lb - 1
         case Binary("min", a, b):
             x, y = bounds(a, ranges), bounds(b, ranges)

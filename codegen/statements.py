@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewright.codegen import memory, values
+from tilewright.codegen.dot import emit_tensorized
+from tilewright.codegen.halves import HALVES
 from tilewright.codegen.irbuilder import constant, llvm_type, vector_type
 from tilewright.codegen.partition import threshold
+from tilewright.codegen.prefetch import emit_prefetches
 from tilewright.codegen.ranges import bounds, resolve
 from tilewright.codegen.state import Lanes, State, Value
 from tilewright.errors import BuildError
-from tilewright.schedule.program import For, LoopKind, Stmt, Store
+from tilewright.schedule.program import For, LoopKind, Pragma, Stmt, Store
 from tilewright.tensor.dtype import DType
-from tilewright.tensor.expr import Binary, Expr, Load, Var, walk
+from tilewright.tensor.expr import Binary, Cast, Expr, Load, Var, children, walk
 from tilewright.tensor.te import identity
 
 __all__ = ["counted_loop", "emit_body", "emit_parts"]
@@ -43,8 +46,11 @@ def _loop(st: State, s: For) -> None:
         return
     trips = resolve(s.extent, st.ranges)
     if s.kind is LoopKind.VECTORIZED and trips is not None:
-        _vector_loop(st, s, trips)
-        return
+        if not _tensorized(s):
+            _vector_loop(st, s, trips)
+            return
+        if emit_tensorized(st, s, trips):
+            return
     if trips is None:
         _dynamic_loop(st, s)
         return
@@ -64,6 +70,11 @@ def _loop(st: State, s: For) -> None:
         with st.copy(start > 0 or cut < trips):
             _range(st, s.var, start, cut, lambda: emit_body(st, s.body))
         start = cut
+
+
+def _tensorized(s: For) -> bool:
+    inner = s.body[0]
+    return isinstance(inner, For) and inner.kind is LoopKind.TENSORIZED
 
 
 def _range(st: State, var: Var, low: int, high: int, body: Callable[[], None]) -> None:
@@ -131,7 +142,8 @@ def _fused(st: State, s: For) -> None:
     trips = resolve(s.extent, st.ranges)
     if trips is None:
         raise BuildError(f"loop {s.var.name}: its extent {s.extent} is not a number")
-    _range(st, s.var, 0, trips, lambda: emit_parts(st, s))
+    if trips > 0:
+        _range(st, s.var, 0, trips, lambda: emit_parts(st, s))
 
 
 def emit_parts(st: State, s: For) -> None:
@@ -193,17 +205,21 @@ def _cases(st: State, variables: list[Var], body: tuple[Stmt, ...]) -> None:
 
 
 def _lane_count(st: State, body: tuple[Stmt, ...]) -> int:
-    """Lanes of the widest element type in the body."""
+    """Lanes of the widest element type in the body; indices do not count, registers hold halves wide."""
     widest = 1
     for s in body:
         assert isinstance(s, Store)
-        types = [
-            st.layout.places[s.buffer].dtype,
-            *(n.dtype for n in walk(s.value) if n.dtype is not DType.BOOL),
-        ]
-        data = [t for t in types if t.is_float] or types
-        widest = max(widest, max(t.n_bytes for t in data))
+        types = [st.layout.places[s.buffer].dtype, *_data_types(s.value)]
+        widest = max(widest, max(4 if t in HALVES else t.n_bytes for t in types))
     return max(1, st.vector_bits // (8 * widest))
+
+
+def _data_types(e: Expr) -> list[DType]:
+    """Types of what an expression reads and converts to, outside of indices."""
+    if isinstance(e, Load):
+        return [e.dtype]
+    own = [e.dtype] if isinstance(e, Cast) else []
+    return own + [t for c in children(e) for t in _data_types(c)]
 
 
 def _chunks(st: State, s: For, trips: int, whole: bool) -> list[Lanes]:
@@ -377,9 +393,11 @@ def _read(st: State, s: Store) -> str:
 def _store(st: State, s: Store, lanes: Lanes | None) -> None:
     if s.init is not None:
         raise BuildError(f"block {s.block}: the reduction has not been decomposed")
+    emit_prefetches(st, s, lanes)
     if s.reduce is None:
         value = values.emit(st, s.value, lanes, None)
-        memory.store(st, s.buffer, s.indices, value, lanes)
+        past = Pragma.NONTEMPORAL in s.pragmas
+        memory.store(st, s.buffer, s.indices, value, lanes, nontemporal=past)
         return
     dtype = st.layout.places[s.buffer].dtype
     slots = st.accumulators.get(s.block)

@@ -14,7 +14,7 @@ from tilewright.errors import BuildError
 __all__ = ["Target"]
 
 _KEPT = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
-         "avx512bf16", "amx-tile", "neon", "dotprod", "i8mm", "bf16")  # fmt: skip
+         "avx512bf16", "avxvnni", "amx-tile", "neon", "dotprod", "i8mm", "bf16")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,10 @@ def _host() -> Target:
     llvm.initialize_native_target()
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
-    flags = ",".join(sorted(f"+{name}" for name, on in features.items() if on))
     arch = triple.split("-")[0]
+    if arch == "aarch64":  # LLVM does not name all that Linux does
+        features = {**features, **_arm_features(_cpuinfo())}
+    flags = ",".join(sorted(f"+{name}" for name, on in features.items() if on))
     if arch in ("x86_64", "amd64", "i686"):
         wide = features.get("avx512f", False) and features.get("avx512vl", False)
         bits = 512 if wide else 256 if features.get("avx2", False) else 128
@@ -122,13 +124,29 @@ def _caches() -> tuple[int, int, int]:
     return found[1], found[2], found[3]
 
 
+def _cpuinfo() -> str:
+    """What Linux says of the processor; nothing where it does not."""
+    try:
+        return Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ""
+
+
+def _arm_features(cpuinfo: str) -> dict[str, bool]:
+    """LLVM's names of the instructions for short products that Linux lists."""
+    listed = {
+        word
+        for line in cpuinfo.splitlines()
+        if line.startswith("Features")
+        for word in line.partition(":")[2].split()
+    }
+    names = {"asimd": "neon", "asimddp": "dotprod", "i8mm": "i8mm", "bf16": "bf16"}
+    return {ours: True for theirs, ours in names.items() if theirs in listed}
+
+
 def _frequency() -> float:
     """Clock in GHz; 3 where the system does not tell."""
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return 3.0
-    for line in text.splitlines():
+    for line in _cpuinfo().splitlines():
         if line.startswith("cpu MHz"):
             return max(1.0, float(line.split(":")[1]) / 1000)
     return 3.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright.codegen import memory
+from tilewright.codegen.halves import HALVES, narrow, widen
 from tilewright.codegen.irbuilder import constant, llvm_type, vector_type
 from tilewright.codegen.ranges import bounds
 from tilewright.codegen.state import Lanes, State, Value
@@ -180,7 +181,8 @@ def binary(st: State, op: str, a: Value, b: Value, dtype: DType, positive: bool 
         return Value(_extreme(st, op, x, y, dtype, width), width)
     if dtype.is_float:
         if op == "pow":
-            return Value(emit_pow(fb, x, y, width, dtype), width)
+            single = DType.FLOAT32 if dtype in HALVES else dtype
+            return Value(emit_pow(fb, x, y, width, single), width)
         if op not in _FLOAT:
             raise BuildError(f"{op}: not defined on {dtype}")
         return Value(fb.value(f"{_FLOAT[op]} {ty} {x}, {y}"), width)
@@ -290,10 +292,7 @@ def _unary(st: State, op: str, a: Value, dtype: DType) -> Value:
         name = f"@llvm.{_INTRINSIC[op]}.{suffix}"
         fb.declare(f"declare {ty} {name}({ty})")
         return Value(fb.value(f"call {ty} {name}({ty} {x})"), width)
-    if dtype in (DType.FLOAT16, DType.BFLOAT16):
-        wide = _cast(st, a, dtype, DType.FLOAT32)
-        return _cast(st, _unary(st, op, wide, DType.FLOAT32), DType.FLOAT32, dtype)
-    return Value(emit_unary(fb, op, x, width, dtype), width)
+    return Value(emit_unary(fb, op, x, width, DType.FLOAT32 if dtype in HALVES else dtype), width)
 
 
 def _cast(st: State, a: Value, old: DType, new: DType) -> Value:
@@ -306,9 +305,16 @@ def _cast(st: State, a: Value, old: DType, new: DType) -> Value:
         test = "fcmp une" if old.is_float else "icmp ne"
         return Value(fb.value(f"{test} {source} {a.name}, {zero}"), a.width)
     unsigned = old in (DType.UINT8, DType.BOOL)
+    if old in HALVES or new in HALVES:
+        if new is DType.FLOAT32:
+            return a  # as registers hold it
+        single = _cast(
+            st, a, DType.FLOAT32 if old in HALVES else old, DType.FLOAT32 if new in HALVES else new
+        )
+        if new not in HALVES:
+            return single
+        return Value(widen(fb, narrow(fb, single.name, new, a.width), new, a.width), a.width)
     if old.is_float and new.is_float:
-        if {old, new} == {DType.FLOAT16, DType.BFLOAT16}:
-            return _cast(st, _cast(st, a, old, DType.FLOAT32), DType.FLOAT32, new)
         op = "fpext" if new.n_bytes > old.n_bytes else "fptrunc"
     elif old.is_float:
         op = "fptoui" if new is DType.UINT8 else "fptosi"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["kendall_tau", "pairwise_accuracy", "peak_at_k"]
+__all__ = ["kendall_tau", "pairwise_accuracy", "peak_at_k", "report"]
 
 Vector = NDArray[Any]
 
@@ -55,3 +55,13 @@ def kendall_tau(score: Vector, y: Vector, groups: Vector) -> float:
         n = len(i)
         out.append(float((a * b).sum() / (n * (n - 1))))
     return float(np.mean(out)) if out else float("nan")
+
+
+def report(score: Vector, y: Vector, groups: Vector) -> dict[str, float]:
+    """The four figures that are published: pairwise, peak1, peak5, kendall."""
+    return {
+        "pairwise": pairwise_accuracy(score, y, groups),
+        "peak1": peak_at_k(score, y, groups, 1),
+        "peak5": peak_at_k(score, y, groups, 5),
+        "kendall": kendall_tau(score, y, groups),
+    }

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CostModel"]
+__all__ = ["CostModel", "log_speed"]
+
+SLOWEST = 0.02  # what regression takes for a failure: fifty times slower than the best
 
 
 class CostModel(ABC):
@@ -26,6 +28,11 @@ class CostModel(ABC):
     feature_schema: str
     n_fitted_: int = 0
 
+    @property
+    def informed(self) -> bool:
+        """Whether scores mean something; a search drafts by the analytic model until they do."""
+        return self.n_fitted_ > 0
+
     @abstractmethod
     def fit(self, x: NDArray[np.float32], y: NDArray[Any], groups: NDArray[Any]) -> CostModel:
         """Learn from measured candidates.
@@ -41,7 +48,15 @@ class CostModel(ABC):
 
     @abstractmethod
     def predict(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
-        """Scores, shape (n,); higher is faster. Comparable within one task only."""
+        """Scores, shape (n,); higher is faster. Comparable within one task only.
+
+        Differences are meant as logarithms: of throughputs, or of the odds that one candidate beats
+        the other.
+        """
+
+    def uncertainty(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Standard deviation of the scores, shape (n,); 0 where a model has no notion of it."""
+        return np.zeros(len(x))
 
     @abstractmethod
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -51,3 +66,8 @@ class CostModel(ABC):
     @abstractmethod
     def load(cls, path: str | os.PathLike[str]) -> CostModel:
         """Read what `save` wrote."""
+
+
+def log_speed(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Labels for regression: logarithms of relative throughputs."""
+    return np.log(np.maximum(np.asarray(y, dtype=np.float64), SLOWEST))

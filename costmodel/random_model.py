@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.costmodel.files import read_model, write_model
-from tilewright.costmodel.model import CostModel
+from tilewright.costmodel.files import Data, StoredModel
 from tilewright.schedule.features import FEATURE_SCHEMA
 
 __all__ = ["RandomModel"]
 
 
-class RandomModel(CostModel):
+class RandomModel(StoredModel):
     """Scores drawn at random; the same features get the same score."""
 
     def __init__(self, *, seed: int = 0, feature_schema: str = FEATURE_SCHEMA) -> None:
         self.seed = seed
         self.feature_schema = feature_schema
+
+    @property
+    def informed(self) -> bool:
+        """As much as it ever will be: a search by this model gets no drafts either."""
+        return True
 
     def fit(self, x: NDArray[np.float32], y: NDArray[Any], groups: NDArray[Any]) -> RandomModel:
         self.n_fitted_ = len(x)
@@ -33,12 +36,9 @@ class RandomModel(CostModel):
         digests = [hashlib.blake2b(row.tobytes(), digest_size=8, key=seed).digest() for row in keys]
         return np.array([int.from_bytes(d, "little") / 2.0**64 for d in digests], dtype=np.float64)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        write_model(path, "RandomModel", self.feature_schema, self.n_fitted_, {"seed": self.seed})
+    def state(self) -> Data:
+        return {"seed": self.seed}
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> RandomModel:
-        data = read_model(path, "RandomModel")
-        model = cls(seed=data["seed"], feature_schema=data["feature_schema"])
-        model.n_fitted_ = int(data["n_fitted"])
-        return model
+    def from_state(cls, data: Data) -> Self:
+        return cls(seed=data["seed"])

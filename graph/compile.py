@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright.codegen.build import build, build_default
 from tilewright.codegen.kernel import KernelObject
 from tilewright.codegen.target import Target
-from tilewright.errors import BuildError, ScheduleError
 from tilewright.graph.fusion import FusedGraph, Group
 from tilewright.graph.memory import plan_memory
 from tilewright.graph.model import CompiledModel
 from tilewright.graph.plan import Call, Input, Plan
-from tilewright.schedule.sketch import drafts
+from tilewright.graph.replay import Check, Lookup, Transfer, choose_kernel
 from tilewright.schedule.task import Task
-from tilewright.schedule.trace import Trace
-from tilewright.tensor.workload import Workload
 
 __all__ = ["Lookup", "compile_graph", "extract_tasks"]
-
-Lookup: TypeAlias = "Callable[[Workload], Trace | None]"
 
 
 def extract_tasks(fused: FusedGraph, target: Target) -> list[tuple[tuple[Task, ...], int]]:
@@ -31,27 +25,14 @@ def extract_tasks(fused: FusedGraph, target: Target) -> list[tuple[tuple[Task, .
     return [(tuple(Task(w, target) for w in forms), n) for forms, n in fused.weights()]
 
 
-def _kernel(
-    workload: Workload, target: Target, lookup: Lookup | None, draft: bool
-) -> tuple[KernelObject, str]:
-    """The kernel with the best schedule that is known, and where that came from."""
-    trace = lookup(workload) if lookup is not None else None
-    note = ""
-    if trace is not None:
-        try:
-            return build(workload, trace, target), "tuned"
-        except (ScheduleError, BuildError) as error:
-            note = f" (the record no longer applies: {error})"
-    for one in drafts(Task(workload, target)) if draft else ():
-        try:
-            return build(workload, one, target), f"draft{note}"
-        except BuildError:  # too large a tile for this target; the next is another
-            continue
-    return build_default(workload, target), f"default{note}"
-
-
 def compile_graph(
-    fused: FusedGraph, target: Target, lookup: Lookup | None = None, *, draft: bool = True
+    fused: FusedGraph,
+    target: Target,
+    lookup: Lookup | None = None,
+    *,
+    draft: bool = True,
+    transfer: Transfer | None = None,
+    check: Check | None = None,
 ) -> CompiledModel:
     """Compile every group and lay out memory.
 
@@ -65,11 +46,17 @@ def compile_graph(
     draft : bool
         Whether a kernel of which nothing is known gets the schedule that the draft model predicts to be
         fastest, rather than the plain default schedule.
+    transfer : callable, optional
+        From a workload without a record to schedules of others. Those are used that are legal and that the
+        analytic model does not predict to be much slower than the draft; the report names their source.
+    check : callable, optional
+        From a workload and its kernel to what is wrong with it, or None. A kernel that fails is
+        reported and replaced.
 
     Raises
     ------
     BuildError
-        If a kernel cannot be compiled even with its default schedule.
+        If a kernel cannot be compiled, or is wrong, even with its default schedule.
     """
     memory = plan_memory(fused)
     constants: dict[str, NDArray[Any]] = {}
@@ -87,7 +74,9 @@ def compile_graph(
     for group in fused.groups:
         key = group.workload.key
         if key not in index:
-            kernel, origin = _kernel(group.workload, target, lookup, draft)
+            kernel, origin = choose_kernel(
+                group.workload, target, lookup=lookup, transfer=transfer, check=check, draft=draft
+            )
             index[key] = (len(kernels), origin)
             kernels.append(kernel)
         number, origin = index[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -222,7 +223,7 @@ def _merges(graph: Graph, cluster: list[Node]) -> list[bool]:
     pointwise = seed.op == "Conv" and _pointwise(graph, seed)
     if not pointwise and any(_kind(n) != "elementwise" for n in cluster):
         return [False] * max(0, rank - 1)
-    if any(n.op == "BatchNormalization" for n in cluster):
+    if any(_names_axes(graph, n) for n in cluster):
         return [False] * max(0, rank - 1)
     names = {v for n in cluster for v in (*n.inputs, *n.outputs) if v}
     if pointwise:
@@ -232,15 +233,24 @@ def _merges(graph: Graph, cluster: list[Node]) -> list[bool]:
         for v in names
         if graph.constants.get(v) is None or graph.constants[v].size > 1
     ]
-    out = []
+    out: list[bool] = []
+    start = 0  # of the run of dimensions that are one so far
     for d in range(rank - 1):
         good = not pointwise or d >= 2
         for s in shapes:
             full = (1,) * (rank - len(s)) + s
-            pair, whole = full[d : d + 2], shape[d : d + 2]
-            good = good and (pair == whole or pair == (1, 1))
+            run, whole = full[start : d + 2], shape[start : d + 2]
+            good = good and (run == whole or all(n == 1 for n in run))
+        start = start if good else d + 1
         out.append(good)
     return out
+
+
+def _names_axes(graph: Graph, n: Node) -> bool:
+    """Whether what a node computes speaks of single dimensions."""
+    if n.op in ("DequantizeLinear", "QuantizeLinear"):
+        return math.prod(graph.values[n.inputs[1]].shape) > 1
+    return n.op in ("BatchNormalization", "Expand")
 
 
 def _pointwise(graph: Graph, n: Node) -> bool:
@@ -325,7 +335,8 @@ def _group(graph: Graph, cluster: list[Node]) -> Group:
 def _title(graph: Graph, cluster: list[Node]) -> str:
     """A readable name such as ``conv[1x16x24x96,16x1x3x3,s2x1,g16]+relu``."""
     seed = cluster[0]
-    shapes = [graph.values[i].shape for i in seed.inputs[:2] if i and graph.values[i].shape]
+    operands = seed.inputs[:4:3] if seed.op.startswith("QLinear") else seed.inputs[:2]
+    shapes = [graph.values[i].shape for i in operands if i and graph.values[i].shape]
     if _kind(seed) != "anchor":
         shapes = shapes[:1]
     parts = ["x".join(map(str, s)) for s in shapes]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tilewright.errors import GraphError, TensorError
 from tilewright.graph.ir import Node, ValueInfo
 from tilewright.graph.operators import OPERATORS, VIEWS, Call, view_shape
+from tilewright.graph.operators.empty import without_elements
 from tilewright.tensor import Workload, te
 from tilewright.tensor.evaluate import evaluate
 from tilewright.tensor.te import Compute, Tensor
@@ -70,6 +71,9 @@ def evaluate_node(
         for i in node.inputs
         if i
     }
+    empty = without_elements(node, [arrays[i] if i else None for i in node.inputs])
+    if empty is not None:
+        return empty
     tensors = _placeholders(node, values)
     if node.op in VIEWS:
         return arrays[node.inputs[0]].reshape(infer(node, values, arrays)[0].shape)

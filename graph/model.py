@@ -198,7 +198,7 @@ class CompiledModel:
         return pd.DataFrame(rows)
 
     def report(self) -> pd.DataFrame:
-        """One row a kernel call: its name and whether its schedule is tuned, drafted or default."""
+        """One row a kernel call: its name and whether its schedule is tuned, transferred, drafted or default."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -209,9 +209,13 @@ class CompiledModel:
         )
 
     def summary(self) -> str:
-        """How many kernels are tuned, how many drafted and how many default."""
+        """How many kernels are tuned, transferred, drafted and default, and how many records no longer apply."""
         counts = Counter(c.origin.split(" ")[0] for c in self.plan.calls)
-        parts = [f"{counts[k]} {k}" for k in ("tuned", "draft", "default") if counts[k]]
+        parts = [
+            f"{counts[k]} {k}" for k in ("tuned", "transferred", "draft", "default") if counts[k]
+        ]
+        stale = sum("no longer applies" in c.origin for c in self.plan.calls)
+        parts += [f"{stale} with a record that no longer applies"] * (stale > 0)
         return f"{len(self.plan.calls)} kernels: {', '.join(parts) or 'none'}; {self.plan.arena_bytes / 1024:.0f} KiB of activations"
 
     def save(self, path: str | os.PathLike[str]) -> None:

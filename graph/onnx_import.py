@@ -6,16 +6,21 @@ Every value gets a static shape; whatever depends on constants alone is computed
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilewright.errors import GraphError, TensorError, UnsupportedOperatorError
+from tilewright.graph.branches import branch
+from tilewright.graph.definitions import DEFINED, definition
 from tilewright.graph.ir import Graph, Node, ValueInfo
 from tilewright.graph.lowering import evaluate_node, infer
 from tilewright.graph.operators import INTERNAL, ONNX_TYPES, OPERATORS, VIEWS
+from tilewright.graph.operators.empty import empty_slice
+from tilewright.graph.outputs import SEVERAL, one_each
 from tilewright.tensor.dtype import as_dtype
 
 if TYPE_CHECKING:
@@ -23,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["load_onnx"]
 
-_STATIC = ("Constant", "ConstantOfShape", "Shape", "Size", "Range")
-_SPLIT = ("Split",)
+_STATIC = ("Constant", "ConstantOfShape", "EyeLike", "Range", "Shape", "Size")
+KNOWN = {*OPERATORS, *VIEWS, *_STATIC, *SEVERAL, *DEFINED, "If"} - INTERNAL
 
 
 def load_onnx(
@@ -68,8 +73,8 @@ def load_onnx(
         values[name] = ValueInfo(name, array.shape, as_dtype(array.dtype))
     nodes: list[Node] = []
     for n, raw in enumerate(proto.graph.node):
-        for node in _expand(raw, opset, n, values, constants):
-            _add(node, values, constants, nodes)
+        name = raw.name or f"{raw.op_type}#{n}"
+        _take(raw, opset, name, values, constants, nodes)
     outputs = tuple(o.name for o in proto.graph.output)
     for o in outputs:
         if o not in values:
@@ -99,11 +104,7 @@ def _check_operators(proto: onnx.ModelProto, opset: int) -> None:
     missing = []
     for n, node in enumerate(proto.graph.node):
         domain = node.domain or "ai.onnx"
-        known = node.op_type in OPERATORS.keys() - INTERNAL or node.op_type in (
-            *VIEWS,
-            *_STATIC,
-            *_SPLIT,
-        )
+        known = node.op_type in KNOWN
         if domain != "ai.onnx" or not known:
             version = versions.get(domain, "?")
             missing.append(
@@ -137,6 +138,11 @@ def _input(info: onnx.ValueInfoProto, shapes: dict[str, Sequence[int]]) -> Value
     for k, d in enumerate(dims):
         if d.HasField("dim_value") and d.dim_value > 0:
             out.append(int(d.dim_value))
+        elif d.HasField("dim_value") and d.dim_value == 0:
+            raise GraphError(
+                f"load_onnx: input {info.name} has the shape {[n.dim_value for n in dims]}, which holds no elements; "
+                "give another"
+            )
         elif k == 0:
             out.append(1)
         else:
@@ -175,63 +181,49 @@ def _attributes(raw: onnx.NodeProto) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(out, key=lambda kv: kv[0]))
 
 
-def _expand(
+def _take(
     raw: onnx.NodeProto,
     opset: int,
-    n: int,
+    name: str,
     values: dict[str, ValueInfo],
     constants: dict[str, NDArray[Any]],
-) -> list[Node]:
-    """The node in our terms: several for operators with several outputs."""
-    name = raw.name or f"{raw.op_type}#{n}"
-    outputs = tuple(raw.output)
-    node = Node(raw.op_type, tuple(raw.input), outputs, _attributes(raw), name, opset)
-    if raw.op_type == "Split":
-        return _split(node, values, constants)
-    used = tuple(o for o in outputs if o)
-    if len(used) > 1 and raw.op_type not in (
-        "Dropout",
-        "BatchNormalization",
-        "LayerNormalization",
-        "MaxPool",
-    ):
-        raise GraphError(
-            f"load_onnx: {raw.op_type} {name} has {len(used)} outputs, of which one is implemented"
-        )
-    return [Node(node.op, node.inputs, outputs[:1], node.attributes, name, opset)]
+    nodes: list[Node],
+) -> None:
+    """Add a node in our terms: several for one with several outputs, or one defined by others."""
+    if raw.op_type == "If":
+        _check_made("If", name, raw.input, values)
+        for inner in branch(raw, name, constants):
+            _take(inner, opset, inner.name, values, constants, nodes)
+        return
+    if raw.op_type in DEFINED or (raw.op_type == "LayerNormalization" and any(raw.output[1:])):
+        _check_made(raw.op_type, name, raw.input, values)
+        body, version = definition(raw, opset, name, values)
+        for inner in body:
+            _take(inner, version, inner.name, values, constants, nodes)
+        return
+    node = Node(raw.op_type, tuple(raw.input), tuple(raw.output), _attributes(raw), name, opset)
+    _check_made(node.op, name, node.inputs, values)
+    for one in one_each(node, values, constants):
+        _add(one, values, constants, nodes)
 
 
-def _split(
-    node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]
-) -> list[Node]:
-    shape = values[node.inputs[0]].shape
-    axis = int(node.attribute("axis", 0)) % len(shape)
-    sizes = node.attribute("split")
-    if sizes is None and len(node.inputs) > 1 and node.inputs[1]:
-        sizes = constants[node.inputs[1]].tolist()
-    if sizes is None:
-        step = -(-shape[axis] // len(node.outputs))
-        sizes = [min(step, shape[axis] - step * k) for k in range(len(node.outputs))]
-    out, start = [], 0
-    for o, size in zip(node.outputs, sizes):
-        attributes = (("axes", (axis,)), ("ends", (start + int(size),)), ("starts", (start,)))
-        out.append(Node("Slice", node.inputs[:1], (o,), attributes, node.name, node.opset))
-        start += int(size)
-    return out
+def _check_made(op: str, name: str, inputs: Iterable[str], values: dict[str, ValueInfo]) -> None:
+    for i in inputs:
+        if i and i not in values:
+            raise GraphError(f"load_onnx: {op} {name} reads {i!r}, which nothing makes before it")
 
 
 def _add(
     node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]], nodes: list[Node]
 ) -> None:
     """Append a node, or compute it now."""
-    for i in node.inputs:
-        if i and i not in values:
-            raise GraphError(
-                f"load_onnx: {node.op} {node.name} reads {i!r}, which nothing makes before it"
-            )
+    node = _without_empty(node, constants)
     known = all(i in constants for i in node.inputs if i)
-    if node.op in _STATIC:
-        array: NDArray[Any] = _static(node, values, constants)
+    nothing = _nothing(node, values, constants)
+    if nothing is not None:
+        array: NDArray[Any] = nothing
+    elif node.op in _STATIC:
+        array = _static(node, values, constants)
     elif known and node.inputs:
         array = evaluate_node(node, values, constants)
     else:
@@ -245,6 +237,30 @@ def _add(
     name = node.outputs[0]
     constants[name] = array
     values[name] = ValueInfo(name, array.shape, as_dtype(array.dtype))
+
+
+def _nothing(
+    node: Node, values: dict[str, ValueInfo], constants: dict[str, NDArray[Any]]
+) -> NDArray[Any] | None:
+    """The result of a slice that takes nothing: a constant, whatever it is taken from."""
+    if node.op != "Slice" or any(i and i not in constants for i in node.inputs[1:]):
+        return None
+    info = values[node.inputs[0]]
+    shape = empty_slice(node, info.shape, [constants[i] if i else None for i in node.inputs[1:]])
+    return None if shape is None else np.zeros(shape, info.dtype.numpy)
+
+
+def _without_empty(node: Node, constants: dict[str, NDArray[Any]]) -> Node:
+    """A node without its constant operands of no elements: an empty list of axes, nothing to join."""
+    empty = [i for i in node.inputs if i in constants and constants[i].size == 0]
+    if not empty or all(i in constants for i in node.inputs if i) or node.op in _STATIC:
+        return node
+    if node.op == "Concat":
+        return replace(node, inputs=tuple(i for i in node.inputs if i not in empty))
+    if node.op == "Reshape":  # to a scalar
+        return replace(node, inputs=node.inputs[:1], attributes=(*node.attributes, ("shape", ())))
+    inputs = node.inputs[:1] + tuple("" if i in empty else i for i in node.inputs[1:])
+    return replace(node, inputs=inputs)
 
 
 def _static(
@@ -271,6 +287,8 @@ def _static(
                     f"load_onnx: Constant {node.name} holds a kind of value that is not implemented"
                 )
             return np.asarray(value)
+        case "EyeLike":
+            return _eye(node, values[node.inputs[0]])
     missing = [i for i in node.inputs if i not in constants]
     if missing:
         raise GraphError(
@@ -281,3 +299,13 @@ def _static(
         return np.arange(start, stop, step, dtype=constants[node.inputs[0]].dtype)
     fill = node.attribute("value", np.zeros(1, np.float32))
     return np.full(tuple(int(v) for v in constants[node.inputs[0]]), fill[0], fill.dtype)
+
+
+def _eye(node: Node, like: ValueInfo) -> NDArray[Any]:
+    code = node.attribute("dtype")
+    kind = like.dtype if code is None else as_dtype(ONNX_TYPES[int(code)])
+    if len(like.shape) != 2:
+        raise GraphError(
+            f"load_onnx: EyeLike {node.name} needs two dimensions, not {list(like.shape)}"
+        )
+    return np.eye(*like.shape, int(node.attribute("k", 0)), dtype=kind.numpy)

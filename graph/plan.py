@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.codegen.kernel import KernelObject, Param
 from tilewright.codegen.target import Target
-from tilewright.errors import GraphError
+from tilewright.errors import GraphError, TilewrightError
 from tilewright.schedule.program import Role
 from tilewright.tensor.dtype import as_dtype
 
@@ -43,7 +44,7 @@ class Call:
     kernel: int
     places: tuple[tuple[str, Any], ...]
     name: str
-    origin: str  # "tuned", "draft", "default", or one of these with "(reason)"
+    origin: str  # "tuned", "transferred", "draft", "default", or one of these with "(reason)"
 
 
 @dataclass(frozen=True)
@@ -120,26 +121,65 @@ def load_plan(path: Path) -> Plan:
                 raise GraphError(
                     f"load({str(path)!r}): format {head.get('format')}, this version reads {FORMAT}; compile again"
                 )
-            kernels = tuple(
-                KernelObject(
-                    z.read(f"kernels/{n}.o"), k["symbol"], tuple(map(_read_param, k["params"])),
-                    tuple(map(_read_param, k["packed"])), k["workspace_bytes"], k["n_threads"],
-                )
-                for n, k in enumerate(head["kernels"])
-            )  # fmt: skip
-            constants = {
-                name: np.load(io.BytesIO(z.read(f"constants/{n}.npy")), allow_pickle=False)
-                for n, name in enumerate(head["constants"])
-            }
+            return _read_plan(z, head)
     except FileNotFoundError:
         raise GraphError(f"load({str(path)!r}): no such file") from None
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
+    except (
+        zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError,
+        RecursionError, NotImplementedError, RuntimeError, TilewrightError,
+    ) as error:  # fmt: skip
+        if isinstance(error, GraphError):
+            raise
         raise GraphError(f"load({str(path)!r}): not a compiled model ({error})") from None
+
+
+def _read_plan(z: zipfile.ZipFile, head: dict[str, Any]) -> Plan:
+    kernels = tuple(
+        KernelObject(
+            z.read(f"kernels/{n}.o"), k["symbol"], tuple(map(_read_param, k["params"])),
+            tuple(map(_read_param, k["packed"])), k["workspace_bytes"], k["n_threads"],
+        )
+        for n, k in enumerate(head["kernels"])
+    )  # fmt: skip
+    constants = {
+        name: np.load(io.BytesIO(z.read(f"constants/{n}.npy")), allow_pickle=False)
+        for n, name in enumerate(head["constants"])
+    }
     calls = tuple(
         Call(k, tuple((p[0], p[1]) for p in places), name, origin)
         for k, places, name, origin in head["calls"]
     )
-    return Plan(
+    plan = Plan(
         Target.from_json(head["target"]), tuple(map(_read_value, head["inputs"])),
         tuple(map(_read_value, head["outputs"])), kernels, calls, constants, head["arena_bytes"],
     )  # fmt: skip
+    _check_places(plan)
+    return plan
+
+
+def _check_places(plan: Plan) -> None:
+    """Refuse a plan whose calls would read or write outside of its memory."""
+    for call in plan.calls:
+        if not 0 <= call.kernel < len(plan.kernels):
+            raise ValueError(f"{call.name} calls kernel {call.kernel} of {len(plan.kernels)}")
+        params = plan.kernels[call.kernel].params
+        if len(params) != len(call.places):
+            raise ValueError(
+                f"{call.name} has {len(call.places)} places for {len(params)} parameters"
+            )
+        for p, place in zip(params, call.places):
+            _check_place(plan, call.name, place, p.n_bytes)
+    for v in (*plan.inputs, *plan.outputs):
+        size = int(np.prod(v.shape, dtype=np.int64)) * as_dtype(v.dtype).numpy.itemsize
+        _check_place(plan, v.name, v.place, size)
+
+
+def _check_place(plan: Plan, what: str, place: tuple[str, Any], n_bytes: int) -> None:
+    kind, where = place
+    start, room = (
+        (where, plan.arena_bytes) if kind == "arena" else (0, plan.constants[where].nbytes)
+    )
+    if kind not in ("arena", "constant") or not 0 <= start <= start + n_bytes <= room:
+        raise ValueError(
+            f"{what} uses {n_bytes} bytes at {where!r} of the {kind}, which has {room}"
+        )

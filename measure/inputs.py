@@ -15,7 +15,7 @@ __all__ = ["make_inputs"]
 
 
 def make_inputs(workload: Workload) -> list[NDArray[Any]]:
-    """Seeded by the workload's key: floats normal with deviation 0.5, integers small.
+    """Seeded by the workload's key: floats normal with deviation 0.5, bytes of any value, other integers small.
 
     Integers that index a tensor stay inside the dimension they index.
     """
@@ -25,6 +25,8 @@ def make_inputs(workload: Workload) -> list[NDArray[Any]]:
     for p in workload.inputs:
         if p.dtype.is_float:
             out.append((rng.standard_normal(p.shape) * 0.5).astype(p.dtype.numpy))
+        elif p.dtype.is_int and p.dtype.n_bytes == 1 and p not in limits:
+            out.append(rng.integers(0, 256, p.shape).astype(np.uint8).view(p.dtype.numpy))
         elif p.dtype.is_int:
             out.append(rng.integers(0, limits.get(p, 8), p.shape).astype(p.dtype.numpy))
         else:

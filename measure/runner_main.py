@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tilewright.codegen.kernel import KernelObject
 from tilewright.errors import TilewrightError
+from tilewright.measure.exactness import exact_outputs
 from tilewright.measure.guarded import Guarded
 from tilewright.measure.inputs import make_inputs
 from tilewright.measure.outcome import Status
@@ -40,6 +41,7 @@ class _Data:
         arrays = make_inputs(workload)
         self.expected: list[NDArray[Any]] = evaluate(workload, arrays, precision="double")
         self.rtol = tolerance(workload)
+        self.exact = exact_outputs(workload)
         self.inputs = [Guarded(a.shape, a.dtype, shared=False) for a in arrays]
         for g, a in zip(self.inputs, arrays):
             g.array[...] = a
@@ -51,7 +53,7 @@ class _Data:
         for n, (g, e) in enumerate(zip(self.outputs, self.expected)):
             if not g.band_intact():
                 return f"output {n}: bytes beside the array were overwritten"
-            found = compare(g.array, e, self.rtol)
+            found = compare(g.array, e, self.rtol, exact=self.exact[n])
             if found:
                 return f"output {n}: {found}"
         return None

@@ -11,9 +11,9 @@ from tilewright.records.record import Record
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["to_frame"]
+__all__ = ["COLUMNS", "to_frame"]
 
-_COLUMNS = (
+COLUMNS = (
     "workload", "anchor", "name", "target", "study", "trial", "stage", "default", "status", "value",
     "spread", "n_samples", "sketch", "row_id", "message", "build_s", "run_s", "host", "time", "seed",
     "package", "llvm",
@@ -33,7 +33,7 @@ def to_frame(records: Iterable[Record]) -> pd.DataFrame:
 
     rows = [_row(r) for r in records]
     knobs = sorted({k for row in rows for k in row if k.startswith("knob.")})
-    frame = pd.DataFrame(rows, columns=[*_COLUMNS, *knobs])
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, *knobs])
     frame["time"] = pd.to_datetime(frame["time"], unit="s", utc=True)
     return frame
 

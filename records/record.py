@@ -10,14 +10,12 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import RecordError
+from tilewright.records.migrate import SCHEMA, migrate
 
 if TYPE_CHECKING:
     from tilewright.schedule.trace import Trace
 
 __all__ = ["SCHEMA", "KnobValue", "Provenance", "Record", "Stage"]
-
-SCHEMA = 1
-"""Version of the line format. A reader refuses newer lines and keeps the rest of the log."""
 
 KnobValue: TypeAlias = int | float | bool | str
 
@@ -136,8 +134,19 @@ class Record:
         return self.workload, self.target
 
     @property
+    def time(self) -> float:
+        """When it was measured, in seconds since the epoch."""
+        return self.provenance.time
+
+    @property
     def trace(self) -> Trace:
-        """The schedule steps, ready to replay."""
+        """The schedule steps, ready to replay.
+
+        Raises
+        ------
+        RecordError
+            If the candidate has no legal trace, or what is stored is no trace.
+        """
         from tilewright.schedule.trace import Trace
 
         steps = json.loads(self.trace_text)
@@ -167,25 +176,20 @@ class Record:
         RecordError
             If the line is no record, was damaged, or comes from a newer schema.
         """
-        try:
-            payload = json.loads(line)
-        except json.JSONDecodeError as e:
-            raise RecordError(f"record line: not JSON: {e.msg} at column {e.colno}") from None
-        if not isinstance(payload, dict) or not isinstance(payload.get("schema"), int):
-            raise RecordError("record line: JSON, but no record: it has no schema number")
+        payload = _parse(line)
         if payload["schema"] > SCHEMA:
             raise RecordError(
                 f"record line: schema {payload['schema']} is newer than {SCHEMA}; update tilewright to read it"
             )
         claimed = payload.pop("checksum", None)
-        actual = _checksum(payload)
-        if claimed != actual:
-            raise RecordError(
-                f"record line: checksum {actual} differs from the stated {claimed}; the line was changed"
-            )
         try:
-            return _from_payload(payload)
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            actual = _checksum(payload)
+            if claimed != actual:
+                raise RecordError(
+                    f"record line: checksum {actual} differs from the stated {claimed}; the line was changed"
+                )
+            return _from_payload(migrate(payload))
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as e:
             raise RecordError(f"record line: malformed field: {type(e).__name__}: {e}") from None
 
     def _payload(self) -> dict[str, Any]:
@@ -200,21 +204,71 @@ class Record:
         return payload
 
 
+def _parse(line: str) -> dict[str, Any]:
+    """The object in a line, which states a schema."""
+    try:
+        payload = json.loads(line, parse_constant=_no_constant)
+    except json.JSONDecodeError as e:
+        raise RecordError(f"record line: not JSON: {e.msg} at column {e.colno}") from None
+    except (ValueError, RecursionError) as e:  # NaN, numbers of thousands of digits, deep nesting
+        raise RecordError(f"record line: not JSON that a record can hold: {e}") from None
+    if not isinstance(payload, dict) or type(payload.get("schema")) is not int:
+        raise RecordError("record line: JSON, but no record: it has no schema number")
+    if payload["schema"] < 1:
+        raise RecordError(f"record line: schema {payload['schema']}; the first one is 1")
+    return payload
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
 def _from_payload(payload: dict[str, Any]) -> Record:
-    known = {f.name for f in fields(Record)} | {"trace"}
-    unknown = sorted(set(payload) - known)
+    unknown = sorted(set(payload) - set(_TYPES))
     if unknown:
         raise ValueError(f"unknown field(s) {', '.join(unknown)}")
+    _check_types(payload, _TYPES)
+    _check_types(payload["provenance"], _PROVENANCE_TYPES)
+    for number in (payload["build_s"], payload["run_s"], payload["provenance"]["time"]):
+        float(number)  # refuses integers that are too large
+    for n in (payload["sketch"], payload["trial"], payload["provenance"]["seed"]):
+        if not -(2**63) <= n < 2**63:
+            raise ValueError(f"{n} does not fit 64 bits")
+    if any(not isinstance(v, (int, float, str)) for v in payload["knobs"].values()):
+        raise TypeError("knobs hold something other than numbers, booleans and text")
     p = dict(payload)
     p["trace_text"] = _dump(p.pop("trace"))
     p["value"] = math.inf if p["value"] is None else float(p["value"])
     p["knobs"] = tuple(sorted(p["knobs"].items()))
     p["stage"] = Stage(p["stage"])
     p["provenance"] = Provenance(**p["provenance"])
-    p["row"] = tuple(map(int, p["row"]))
+    if any(type(n) is not int for n in p["row"]):
+        raise TypeError("row holds something other than integers")
+    p["row"] = tuple(p["row"])
     for samples in ("seconds", "reference_seconds"):
+        if any(type(n) not in (int, float) for n in p[samples]):
+            raise TypeError(f"{samples} holds something other than numbers")
         p[samples] = tuple(map(float, p[samples]))
     return Record(**p)
+
+
+_NUMBER = (int, float)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "workload": (str,), "anchor": (str,), "name": (str,), "target": (str,), "row_id": (str,), "status": (str,),
+    "value": (int, float, type(None)), "trace": (list, type(None)), "sketch": (int,), "row": (list,),
+    "knobs": (dict,), "seconds": (list,), "reference_seconds": (list,), "message": (str,), "build_s": _NUMBER,
+    "run_s": _NUMBER, "trial": (int,), "default": (bool,), "stage": (str,), "provenance": (dict,),
+    "schema": (int,),
+}  # fmt: skip
+_PROVENANCE_TYPES: dict[str, tuple[type, ...]] = {
+    "host": (str,), "time": _NUMBER, "seed": (int,), "package": (str,), "llvm": (str,), "study": (str,),
+}  # fmt: skip
+
+
+def _check_types(data: dict[str, Any], types: dict[str, tuple[type, ...]]) -> None:
+    for name, value in data.items():
+        if name in types and type(value) not in types[name]:
+            raise TypeError(f"{name} is of type {type(value).__name__}")
 
 
 def _dump(value: Any) -> str:

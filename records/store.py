@@ -44,12 +44,12 @@ class RecordStore:
     ----------
     path : path
         Created, with its folders, by the first `append`.
-    fsync_s : float
+    fsync_s : float or None
         At most this many seconds of records are at risk when the machine loses power; 0 syncs every
-        record. A killed process loses none.
+        record, None leaves it to the operating system until `flush`. A killed process loses none.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, fsync_s: float = 1.0) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, fsync_s: float | None = 1.0) -> None:
         self.path = Path(path)
         self.fsync_s = fsync_s
         self._lock = FileLock(str(self.path) + ".lock")
@@ -107,6 +107,16 @@ class RecordStore:
         """The best record of each workload with this anchor (see `records.query.nearest`)."""
         return query.nearest(self._records, anchor, target)
 
+    def similar(self, name: str, target: str) -> tuple[Record, ...]:
+        """The best records of the same kind of workload (see `records.query.similar`)."""
+        kind = query.shape_of(name)[0]
+        found = (
+            self.best(w, t)
+            for (w, t), rs in self._by_task.items()
+            if t == target and query.shape_of(rs[0].name)[0] == kind
+        )
+        return query.similar((r for r in found if r is not None), name)
+
     def to_frame(self) -> pd.DataFrame:
         """All records as a table (see `records.frame.to_frame`)."""
         from tilewright.records.frame import to_frame
@@ -114,20 +124,34 @@ class RecordStore:
         return to_frame(self._records)
 
     def append(self, *records: Record) -> None:
-        """Write records at the end of the log; they are on their way to disk when this returns."""
+        """Write records at the end of the log, all or none; they are on their way to disk when this returns.
+
+        Raises
+        ------
+        RecordError
+            If they cannot be written, for example because the disk is full. The log is as it was before.
+        """
         if not records:
             return
+        text = "".join(r.to_line() + "\n" for r in records)
+        try:
+            self._append(text.encode())
+        except OSError as error:
+            raise RecordError(
+                f"append({self.path}): {len(records)} records could not be written: {error.strerror or error}; "
+                f"the {len(self)} records in the log are untouched; make room, then run the same again"
+            ) from error
+
+    def _append(self, data: bytes) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._lock:
             self.refresh()
             fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
             try:
                 # Under the lock nobody is writing: a last line without its end was torn by a crash.
-                torn = self._tail is not None
-                text = "".join(r.to_line() + "\n" for r in records)
-                _write_all(fd, ("\n" * torn + text).encode())
+                _write_or_undo(fd, b"\n" * (self._tail is not None) + data)
                 self._unsynced = True
-                if time.monotonic() - self._synced_at >= self.fsync_s:
+                if self.fsync_s is not None and time.monotonic() - self._synced_at >= self.fsync_s:
                     self._sync(fd)
             finally:
                 os.close(fd)
@@ -224,6 +248,16 @@ def write_new(path: Path, records: Iterable[Record]) -> int:
     finally:
         temporary.unlink(missing_ok=True)
     return n
+
+
+def _write_or_undo(fd: int, data: bytes) -> None:
+    """Append all of the data, or cut the file back to what it was."""
+    size = os.fstat(fd).st_size
+    try:
+        _write_all(fd, data)
+    except OSError:
+        os.ftruncate(fd, size)
+        raise
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilewright.schedule.bounds import interval, least, loop_ranges, upper_bounds, var_free
+from tilewright.schedule.intrinsic import Dot, Intrinsic
 from tilewright.schedule.loops import reduction_loops
 from tilewright.schedule.program import Buffer, For, LoopKind, Program, Store, walk_stmts
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
+    INDEX,
     Binary,
     Cast,
     Const,
@@ -67,6 +69,7 @@ class Access:
     is_store: bool
     lane_stride: int | None  # 0 broadcast, 1 contiguous, None unknown or indirect
     moves: frozenset[Var]
+    grouped: bool = False  # the last index is that of a tensorized loop: groups lie side by side
 
     def is_contiguous(self, var: Var) -> bool:
         """Whether neighbouring iterations of a loop touch neighbouring elements."""
@@ -132,19 +135,24 @@ def block_facts(program: Program) -> list[BlockFacts]:
             for v, _ in (f.parts or ((f.var, f.extent),))
         )
         lane = next((f.var for f in loops if f.kind is LoopKind.VECTORIZED), None)
-        accesses = [_access(buffers[store.buffer], store.indices, True, lane)]
+        group = next((f.var for f in loops if f.kind is LoopKind.TENSORIZED), None)
+        accesses = [_access(buffers[store.buffer], store.indices, True, lane, group)]
         for node in walk(store.value):
             if isinstance(node, Load):
-                accesses.append(_access(buffers[node.buffer], node.indices, False, lane))
+                accesses.append(_access(buffers[node.buffer], node.indices, False, lane, group))
         unrolled = frozenset(f.var for f in loops if f.kind is LoopKind.UNROLLED)
-        flops, special = _operations(store, unrolled)
+        flops, special = _operations(store, unrolled, path[-1].intrinsic if path else None)
         out.append(BlockFacts(store, loops, tuple(dict.fromkeys(accesses)), flops, special))
     return out
 
 
-def _access(buffer: Buffer, indices: tuple[Expr, ...], is_store: bool, lane: Var | None) -> Access:
+def _access(
+    buffer: Buffer, indices: tuple[Expr, ...], is_store: bool, lane: Var | None, group: Var | None
+) -> Access:
     moves = frozenset(n for i in indices for n in walk(i) if isinstance(n, Var))
-    return Access(buffer, indices, is_store, _lane_stride(indices, lane), moves)
+    grouped = group is not None and len(indices) > 1 and indices[-1] == group
+    beside = indices[:-1] if grouped else indices
+    return Access(buffer, indices, is_store, _lane_stride(beside, lane), moves, grouped)
 
 
 def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
@@ -170,7 +178,9 @@ def _lane_stride(indices: tuple[Expr, ...], lane: Var | None) -> int | None:
 _SPECIAL = frozenset(["exp", "log", "tanh", "erf", "sigmoid", "sqrt", "rsqrt", "sin", "cos"])
 
 
-def _operations(store: Store, unrolled: frozenset[Var]) -> tuple[int, int]:
+def _operations(
+    store: Store, unrolled: frozenset[Var], intrinsic: Intrinsic | None = None
+) -> tuple[int, int]:
     """Operations of one iteration, and how many of them take many instructions."""
 
     def both(*parts: tuple[int, int]) -> tuple[int, int]:
@@ -178,6 +188,9 @@ def _operations(store: Store, unrolled: frozenset[Var]) -> tuple[int, int]:
 
     def go(e: Expr) -> tuple[int, int]:
         match e:
+            case Poly(terms, const, dtype) if dtype is not INDEX:
+                own = sum(len(m) - (abs(c) == 1) for m, c in terms) + len(terms) - (const == 0)
+                return both((own, 0), *(go(a) for a in {a for m, _ in terms for a in m}))
             case Binary(op, a, b) if not a.dtype.is_int:
                 return both((1, op in ("div", "pow")), go(a), go(b))
             case Unary(op, a):
@@ -192,7 +205,12 @@ def _operations(store: Store, unrolled: frozenset[Var]) -> tuple[int, int]:
                 return both((1, 0), go(a))
         return 0, 0
 
-    return both((1 if store.reduce else 0, 0), go(store.value))
+    flops, special = both((1 if store.reduce else 0, 0), go(store.value))
+    if intrinsic is None:
+        return flops, special
+    # one instruction for all of it; pairs of bytes are widened and added as well
+    pairs = isinstance(intrinsic, Dot) and intrinsic.group == 2 and intrinsic.a.is_int
+    return (6 if pairs else 2), special
 
 
 def _decided(condition: Expr, unrolled: frozenset[Var]) -> bool:
@@ -237,6 +255,8 @@ def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr,
     if not sizes:
         return Const(n_bytes), ONE, ONE
     elements = product(sizes)
+    if access.grouped:
+        sizes = [*sizes[:-2], sizes[-2] * sizes[-1]]
     rows = product(sizes[:-1])
     per_line = max(1, 64 // n_bytes)
     return elements * n_bytes, rows * ceildiv(sizes[-1], per_line), rows

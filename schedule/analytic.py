@@ -54,8 +54,9 @@ class BlockCost:
 
 
 def lanes_of(dtype: DType, target: Target) -> int:
-    """Elements of one vector register."""
-    return max(1, target.vector_bits // (8 * dtype.n_bytes))
+    """Elements of one vector register, in which float16 and bfloat16 are float32."""
+    size = 4 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype.n_bytes
+    return max(1, target.vector_bits // (8 * size))
 
 
 def _count(
@@ -129,6 +130,7 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     chunks: Expr = ceildiv(lane.extent, vl) if lane else Const(1)
     unrolled = [f for f in facts.loops if f.kind is LoopKind.UNROLLED]
     register = {id(f) for f in unrolled} | ({id(lane)} if lane else set())
+    register |= {id(f) for f in facts.loops if f.kind is LoopKind.TENSORIZED}
     outer = [f for f in facts.loops if id(f) not in register]
     bodies = product([f.extent for f in outer])
     copies = product([f.extent for f in unrolled])

@@ -15,7 +15,7 @@ from tilewright.schedule.analytic import (
     parallel_extent,
     speedup,
 )
-from tilewright.schedule.program import LoopKind, Program
+from tilewright.schedule.program import LoopKind, Pragma, Program
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Const, Expr, Knob, Unary, ceildiv, const_value, substitute
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FEATURE_NAMES", "FEATURE_SCHEMA", "SketchFeatures", "sketch_features"]
 
-FEATURE_SCHEMA = "tilewright-cpu-1"
+FEATURE_SCHEMA = "tilewright-cpu-2"
 N_LEVELS = 8
 N_LOOPS = 6
 
@@ -46,7 +46,8 @@ def _names() -> tuple[str, ...]:
     for block in ("main", "next", "rest"):
         names += [f"{block}.{n}" for n in ("cycles", "traffic1", "traffic2", "traffic3", "seconds")]
     names += [f"main.{n}" for n in ("work", "loads", "stores", "chains", "bodies", "waste", "flops", "special",
-              "load_ratio", "registers", "broadcasts", "vectors", "gathers", "code", "reduction", "tiles")]  # fmt: skip
+              "load_ratio", "registers", "broadcasts", "vectors", "gathers", "code", "reduction", "tiles",
+              "prefetch", "nontemporal")]  # fmt: skip
     for level in range(N_LEVELS):
         names += [f"main.bytes{level}", f"main.lines{level}"]
     for loop in range(N_LOOPS):
@@ -156,7 +157,8 @@ def _main_features(m: BlockFacts, c: BlockCost, registers: Expr) -> list[Expr]:
         number(m.flops), number(m.special), c.loads / c.work, registers,
         number(broadcasts), number(vectors), number(gathers), _log(c.work * c.bodies),
         _log(product([f.extent for f in m.loops if f.reduces])),
-        number(m.trips) / float(_trips(m)),
+        number(m.trips) / float(_trips(m)), _log(_sum([p.distance for p in m.store.prefetches])),
+        number(float(Pragma.NONTEMPORAL in m.store.pragmas)),
     ]  # fmt: skip
 
 

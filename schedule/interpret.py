@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from tilewright.errors import ScheduleError
 from tilewright.schedule.loops import reduction_loops
+from tilewright.schedule.nests import writes
 from tilewright.schedule.program import For, Program, Role, Stmt
 from tilewright.schedule.reduction import decompose_reduction
+from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
     Binary,
     Cast,
@@ -87,7 +89,10 @@ def interpret(program: Program, arrays: Sequence[NDArray[Any]]) -> list[NDArray[
             continue
         shape = tuple(int(const_value(n) or 0) for n in b.shape)
         memory[b.name] = np.full(shape, np.nan if b.dtype.is_float else 113, dtype=b.dtype.numpy)
-    _run(program.body, {}, memory)
+    packed = [b.name for b in program.buffers if b.role is Role.PACKED]
+    at_load = [any(writes(s, name) for name in packed) for s in program.body]
+    for first in (True, False):  # what is known at load time comes first, wherever it stands
+        _run(tuple(s for s, early in zip(program.body, at_load) if early is first), {}, memory)
     return [memory[b.name] for b in program.buffers if b.role is Role.OUTPUT]
 
 
@@ -100,8 +105,8 @@ def _run(body: tuple[Stmt, ...], env: dict[Var, int], memory: dict[str, NDArray[
         value = evaluate(s.value, env, memory)
         if s.reduce is not None:
             old = s.init if s.init is None else evaluate(s.init, env, memory)
-            value = _REDUCE[s.reduce](memory[s.buffer][where] if old is None else old, value)
-        memory[s.buffer][where] = value
+            value = _REDUCE[s.reduce](memory[s.buffer][where].item() if old is None else old, value)
+        memory[s.buffer][where] = _wrapped(value, memory[s.buffer].dtype)
 
 
 def _loop(s: For, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> None:
@@ -113,6 +118,19 @@ def _loop(s: For, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> None:
             env[v] = rest % size
             rest //= size
         _run(s.body, env, memory)
+
+
+def _wrapped(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Integers modulo the range of their type, as machines have them."""
+    if dtype.kind not in "iu":
+        return value
+    least = int(np.iinfo(dtype).min)
+    return (int(value) - least) % (1 << 8 * dtype.itemsize) + least
+
+
+def _held(value: Any, dtype: DType) -> Any:
+    """As a kernel holds it before it is rounded to an integer; halves are float32 in registers."""
+    return value if dtype is DType.FLOAT64 else np.float32(value).item()
 
 
 def _index(
@@ -147,10 +165,16 @@ def evaluate(e: Expr, env: dict[Var, int], memory: dict[str, NDArray[Any]]) -> A
             return evaluate(a, env, memory) or evaluate(b, env, memory)
         case Binary(op, a, b):
             return _BINARY[op](evaluate(a, env, memory), evaluate(b, env, memory))
+        case Unary("floor" | "ceil" | "round" as op, a):
+            return _UNARY[op](_held(evaluate(a, env, memory), a.dtype))
         case Unary(op, a):
             return _UNARY[op](evaluate(a, env, memory))
         case Select(c, a, b):
             return evaluate(a if evaluate(c, env, memory) else b, env, memory)
+        case Cast(a, dtype) if dtype.is_int:
+            value = evaluate(a, env, memory)
+            held = _held(value, a.dtype) if a.dtype.is_float else value
+            return _wrapped(held, dtype.numpy)
         case Cast(a, dtype):
             return dtype.numpy.type(evaluate(a, env, memory)).item()
         case Load(buffer, indices):

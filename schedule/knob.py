@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from tilewright.errors import ScheduleError
-from tilewright.tensor.expr import Const, Expr, Knob
+from tilewright.tensor.expr import Const, Expr, Knob, const_value
 
 __all__ = ["Column", "Knobs"]
 
@@ -38,12 +38,16 @@ class Knobs:
         self.choices: list[tuple[str, str, int, int]] = []  # name, option, position, options
         self._script = tuple(script)
 
-    def values(self, name: str, options: Sequence[int]) -> Expr:
-        """A knob that takes one of the given integers; a single one is no knob at all."""
+    def values(self, name: str, options: Sequence[int], *, least: int = 1) -> Expr:
+        """A knob that takes one of the given integers; a single one is no knob at all.
+
+        Sizes and factors are 1 or more, which what is derived of extents and indices relies on;
+        only what is neither, such as the distance of a prefetch, may start at another `least`.
+        """
         found = tuple(sorted({int(v) for v in options}))
-        if not found or found[0] < 1:
+        if not found or found[0] < least:
             raise ScheduleError(
-                f"knob.values({name!r}, {list(options)}): needs integers of 1 or more"
+                f"knob.values({name!r}, {list(options)}): needs integers of {least} or more"
             )
         if any(c.knob.name == name for c in self.columns):
             raise ScheduleError(f"knob.values({name!r}): the name is taken; give each knob its own")
@@ -54,25 +58,31 @@ class Knobs:
         return column.knob
 
     def tile(
-        self, name: str, extent: int, levels: int = 2, max_inner: int = 64
+        self, name: str, extent: int | Expr, levels: int = 2, max_inner: int = 64
     ) -> tuple[Expr, ...]:
         """Sizes of the inner levels of a tiled loop, outermost first; they need not divide.
 
         Parameters
         ----------
-        extent : int
+        extent : int or constant expression
             Of the loop.
         levels : int
             Number of loops that the split makes; one size less is returned.
         max_inner : int
             Largest size of the innermost level.
         """
+        size = extent if isinstance(extent, int) else const_value(extent)
+        if size is None:
+            raise ScheduleError(
+                f"knob.tile({name!r}, {extent}): the extent depends on other knobs; tile the whole loop"
+            )
+        whole = int(size)
         out = []
         for level in range(1, levels):
-            limit = min(extent, max_inner) if level == levels - 1 else extent
+            limit = min(whole, max_inner) if level == levels - 1 else whole
             out.append(self.values(f"{name}.t{level}", tile_sizes(limit)))
         for a, b in zip(out, out[1:]):
-            self.require((a - 1) * b <= extent - 1)
+            self.require((a - 1) * b <= whole - 1)
         return tuple(out)
 
     def choice(self, name: str, options: Sequence[T]) -> T:

@@ -71,6 +71,7 @@ def substitute_body(body: tuple[Stmt, ...], mapping: dict[Var, Expr]) -> tuple[S
                     s,
                     indices=tuple(substitute(i, mapping) for i in s.indices),
                     value=substitute(s.value, mapping),
+                    prefetches=tuple(p.map(lambda e: substitute(e, mapping)) for p in s.prefetches),
                 )
             )
         else:
@@ -124,6 +125,15 @@ def reduces_into(program: Program, loop: For) -> Store | None:
     return None
 
 
+def refuse_carrying(program: Program, loop: Var, call: str) -> None:
+    """Refuse a loop whose iterations must follow each other."""
+    for b in program.buffers:
+        if b.carried == loop:
+            raise ScheduleError(
+                f"{call}: each iteration fills {b.name} for the next one; do this before double_buffer"
+            )
+
+
 def split(
     program: Program, loop: Var, factors: Sequence[Expr | int]
 ) -> tuple[Program, tuple[Var, ...]]:
@@ -151,6 +161,7 @@ def split(
             f"split({loop.name}, []): no factors; give the sizes of the inner levels"
         )
     found = find_loop(program, loop)
+    refuse_carrying(program, loop, f"split({loop.name})")
     if found.kind is not LoopKind.SERIAL or found.parts:
         what = "fused" if found.parts else found.kind.value
         raise ScheduleError(
@@ -225,7 +236,8 @@ def _divided(s: Stmt, loops: Loops) -> Stmt:
 
     if isinstance(s, For):
         return replace(s, extent=go(s.extent), parts=tuple((v, go(n)) for v, n in s.parts))
-    return replace(s, indices=tuple(map(go, s.indices)), value=go(s.value))
+    prefetches = tuple(p.map(go) for p in s.prefetches)
+    return replace(s, indices=tuple(map(go, s.indices)), value=go(s.value), prefetches=prefetches)
 
 
 def fuse(program: Program, loops: Sequence[Var]) -> tuple[Program, Var]:
@@ -322,9 +334,9 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
             raise ScheduleError(
                 f"reorder({names}): {c.var.name} is parallel and must stay outermost"
             )
-        if c is not old and old.kind is LoopKind.VECTORIZED:
+        if c is not old and old.kind in (LoopKind.VECTORIZED, LoopKind.TENSORIZED):
             raise ScheduleError(
-                f"reorder({names}): {old.var.name} is vectorized and must stay innermost"
+                f"reorder({names}): {old.var.name} is {old.kind.value} and must stay innermost"
             )
     seen: list[Var] = []
     inside = {v for c in chain for v in loop_vars(c)}
@@ -350,7 +362,18 @@ def reorder(program: Program, loops: Sequence[Var]) -> Program:
     return replace_loop(program, chain[0].var, rebuild)
 
 
+_CALL = {
+    LoopKind.VECTORIZED: "vectorize",
+    LoopKind.PARALLEL: "parallel",
+    LoopKind.UNROLLED: "unroll",
+}
+
+
 def _annotate(program: Program, loop: Var, kind: LoopKind) -> Program:
+    if find_loop(program, loop).kind is LoopKind.TENSORIZED:
+        raise ScheduleError(
+            f"{_CALL[kind]}({loop.name}): the loop is tensorized; annotate another one"
+        )
     return replace_loop(program, loop, lambda s: replace(s, kind=kind))
 
 
@@ -365,6 +388,7 @@ def vectorize(program: Program, loop: Var) -> Program:
             C[j] = A[j]       ->        C[j] = A[j]
     """
     found = find_loop(program, loop)
+    refuse_carrying(program, loop, f"vectorize({loop.name})")
     if any(isinstance(s, For) for s in found.body):
         raise ScheduleError(
             f"vectorize({loop.name}): a loop is inside; reorder {loop.name} innermost"
@@ -385,6 +409,7 @@ def parallel(program: Program, loop: Var) -> Program:
             C[i] = A[i]       ->        C[i] = A[i]
     """
     found = find_loop(program, loop)
+    refuse_carrying(program, loop, f"parallel({loop.name})")
     store = reduces_into(program, found)
     if store is not None:
         raise ScheduleError(

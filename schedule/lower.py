@@ -12,13 +12,16 @@ __all__ = ["lower"]
 
 
 def lower(workload: Workload) -> Program:
-    """The naive program of a workload: what every schedule starts from."""
+    """The naive program of a workload: what every schedule starts from.
+
+    An intermediate that depends on constants alone is `Role.PACKED`: computed once, at load time.
+    """
     buffers: list[Buffer] = []
     for t in workload.inputs:
         buffers.append(_buffer(t, Role.CONST if t.const else Role.INPUT))
     buffers.extend(_buffer(t, Role.OUTPUT) for t in workload.outputs)
     temps = [t for t in workload.stages if t not in workload.outputs]
-    buffers.extend(_buffer(t, Role.TEMP) for t in temps)
+    buffers.extend(_buffer(t, Role.PACKED if t in workload.fixed else Role.TEMP) for t in temps)
     used: set[str] = set()
     body: list[Stmt] = [_nest(stage, used) for stage in workload.stages]
     return Program(tuple(buffers), tuple(body))

@@ -20,7 +20,7 @@ from tilewright.tensor.expr import Const, Expr, Load, Var, map_children, walk
 
 __all__ = [
     "drop_buffer", "fresh_prefix", "insert_before", "loads_of", "map_accesses", "only_writer", "own_nest", "reads",
-    "refuse_taken", "remove_nest", "set_buffer",
+    "refuse_taken", "remove_nest", "set_buffer", "writes",
 ]  # fmt: skip
 
 
@@ -101,6 +101,11 @@ def touches(stmt: Stmt, buffer: str) -> bool:
     )
 
 
+def writes(stmt: Stmt, buffer: str) -> bool:
+    """Whether a statement stores to a buffer."""
+    return any(isinstance(s, Store) and s.buffer == buffer for s in walk_stmts((stmt,)))
+
+
 def remove_nest(program: Program, position: int) -> Program:
     """Drop an outermost statement."""
     return program.with_body(program.body[:position] + program.body[position + 1 :])
@@ -133,7 +138,9 @@ def map_accesses(
         if s.buffer == buffer:
             name, indices = f(s.indices)
             s = replace(s, buffer=name, indices=indices)
-        return replace(s, value=go(s.value)) if loads_of(s.value, buffer) else s
+        if not loads_of(s.value, buffer):
+            return s
+        return replace(s, value=go(s.value), prefetches=tuple(p.map(go) for p in s.prefetches))
 
     return map_stmts(body, rebuild)
 

@@ -66,8 +66,8 @@ def loops_to(program: Program, loop: Var) -> tuple[For, ...]:
 def _scalar_loop(program: Program, loop: Var, call: str) -> For:
     """The loop that a block is moved into."""
     found = find_loop(program, loop)
-    if found.kind is LoopKind.VECTORIZED:
-        raise ScheduleError(f"{call}: {loop.name} is vectorized; move blocks before that")
+    if found.kind in (LoopKind.VECTORIZED, LoopKind.TENSORIZED):
+        raise ScheduleError(f"{call}: {loop.name} is {found.kind.value}; move blocks before that")
     return found
 
 
@@ -292,11 +292,14 @@ def _finished(program: Program, store: Store, made: list[Store], root: For, call
     """Refuse to move a block before something that it reads has been computed."""
     known = {s.block for s in made}
     earlier = True
+    at_load = program.buffer(store.buffer).role is Role.PACKED
     for top in program.body:
         earlier = earlier and top is not root
         for s in walk_stmts((top,)):
             if not isinstance(s, Store) or earlier or s.block in known or s.block == store.block:
                 continue
+            if program.buffer(s.buffer).role is Role.PACKED and not at_load:
+                continue  # finished at load time
             if loads_of(store.value, s.buffer):
                 raise ScheduleError(
                     f"{call}: {store.block} also reads {s.buffer}, which is not finished there; move {s.block} first"
@@ -373,7 +376,11 @@ def compute_inline(program: Program, block: str) -> Program:
     body = map_stmts(
         program.body,
         lambda s: (
-            replace(s, value=go(s.value))
+            replace(
+                s,
+                value=go(s.value),
+                prefetches=tuple(p for p in s.prefetches if p.load.buffer != buffer.name),
+            )
             if isinstance(s, Store) and loads_of(s.value, buffer.name)
             else s
         ),

@@ -13,13 +13,17 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.intrinsic import Intrinsic
 from tilewright.tensor.dtype import DType
-from tilewright.tensor.expr import Expr, Var
+from tilewright.tensor.expr import Expr, Load, Var
 
 __all__ = [
+    "Alignment",
     "Buffer",
     "For",
     "LoopKind",
+    "Pragma",
+    "Prefetch",
     "Program",
     "Role",
     "Scope",
@@ -37,6 +41,7 @@ class LoopKind(enum.Enum):
     PARALLEL = "parallel"  # iterations are shared among threads; outermost loops only
     VECTORIZED = "vectorized"  # iterations become vector lanes; innermost loops only
     UNROLLED = "unrolled"
+    TENSORIZED = "tensorized"  # one instruction; right inside a vectorized loop only
 
 
 class Role(enum.Enum):
@@ -56,15 +61,35 @@ class Scope(enum.Enum):
     REGISTER = "register"  # small; all its indices are constants after unrolling
 
 
+class Pragma(enum.Enum):
+    """What a block asks of the code generator."""
+
+    NONTEMPORAL = "nontemporal"  # store whole vectors past the caches
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Alignment:
+    """The stride of a dimension in elements, modulo `factor`, is `offset`."""
+
+    dimension: int
+    factor: int
+    offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """A dense row-major array."""
+    """A row-major array, dense but for the rows that an alignment pads.
+
+    What one iteration of the loop `carried` writes is read by the next.
+    """
 
     name: str
     shape: tuple[Expr, ...]
     dtype: DType
     role: Role
     scope: Scope = Scope.GLOBAL
+    alignment: tuple[Alignment, ...] = ()
+    carried: Var | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +97,7 @@ class For:
     """A loop ``for var in range(extent)``.
 
     A fused loop keeps its `parts`, outermost first: their variables are what the body uses, and
-    ``extent`` is the product of their extents.
+    ``extent`` is the product of their extents. A tensorized loop says which intrinsic computes it.
     """
 
     var: Var
@@ -80,6 +105,21 @@ class For:
     body: tuple[Stmt, ...]
     kind: LoopKind = LoopKind.SERIAL
     parts: tuple[tuple[Var, Expr], ...] = ()
+    intrinsic: Intrinsic | None = None  # of a tensorized loop
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """What a block will read `distance` iterations of some loop later; nothing if that is 0."""
+
+    load: Load
+    distance: Expr
+
+    def map(self, f: Callable[[Expr], Expr]) -> Prefetch:
+        """With expressions mapped as those of the block are."""
+        load = f(self.load)
+        assert isinstance(load, Load)
+        return Prefetch(load, f(self.distance))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +128,7 @@ class Store:
 
     With ``reduce`` it is ``buffer[indices] = reduce(buffer[indices], value)``. When ``init`` is
     not None, the element is first set to ``init`` before its first update (a reduction that
-    has not been decomposed).
+    has not been decomposed). Hints to the memory system do not change what is computed.
     """
 
     block: str
@@ -97,6 +137,8 @@ class Store:
     value: Expr
     reduce: str | None = None
     init: Expr | None = None
+    prefetches: tuple[Prefetch, ...] = ()
+    pragmas: tuple[Pragma, ...] = ()
 
 
 Stmt: TypeAlias = For | Store

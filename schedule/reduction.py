@@ -42,6 +42,9 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
         raise ScheduleError(
             f"{call}: the loop is not around {block}; choose one of {', '.join(f.var.name for f in loops)}"
         )
+    if loops[depth].kind is LoopKind.TENSORIZED:  # it is part of what its lanes do
+        depth -= 1
+        loop = loops[depth].var
     reduced = reduction_loops(program, block)
     for outer in loops[:depth]:
         if any(outer is r for r in reduced):
@@ -65,9 +68,8 @@ def decompose_reduction(program: Program, block: str, loop: Var) -> Program:
             raise ScheduleError(
                 f"{call}: the extent {f.extent} of {f.var.name} depends on a reduction loop"
             )
-    fresh: tuple[Stmt, ...] = substitute_body(
-        (replace(store, block=f"{block}.init", value=store.init, reduce=None, init=None),), rename
-    )
+    first = Store(f"{block}.init", store.buffer, store.indices, store.init)
+    fresh: tuple[Stmt, ...] = substitute_body((first,), rename)
     for f in reversed(kept):
         renamed = substitute_body((replace(f, body=()),), rename)[0]
         assert isinstance(renamed, For)
@@ -150,11 +152,13 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
         var = rename.get(f.var, f.var)
         parts = tuple((_as_var(rename.get(v, v)), e) for v, e in renamed.parts)
         fresh = (replace(renamed, var=_as_var(var), parts=parts, body=fresh),)
-    final: Stmt = replace(store, value=Load(partial, (loop, *store.indices), target.dtype))
+    value = Load(partial, (loop, *store.indices), target.dtype)
+    final: Stmt = replace(store, value=value, prefetches=())
     final = For(loop, size, (final,))
     for f in reversed(spatial):
         final = replace(f, body=(final,))
     position = next(k for k, s in enumerate(program.body) if s is loops[0])
     body = (*program.body[:position], fresh[0], final, *program.body[position + 1 :])
-    buffer = Buffer(partial, (size, *target.shape), target.dtype, Role.TEMP)
+    role = Role.PACKED if target.role is Role.PACKED else Role.TEMP
+    buffer = Buffer(partial, (size, *target.shape), target.dtype, role)
     return set_buffer(program.with_body(body), buffer), partial

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule import hints, layouts, placement, reduction, staging, storage
 from tilewright.schedule import loops as _loops
-from tilewright.schedule import placement, reduction, storage
+from tilewright.schedule.intrinsic import Intrinsic, as_intrinsic
 from tilewright.schedule.knob import Knobs
 from tilewright.schedule.lower import lower
-from tilewright.schedule.program import Program, Scope, Store, walk_stmts
+from tilewright.schedule.program import Pragma, Program, Scope, Store, walk_stmts
 from tilewright.schedule.task import Task
+from tilewright.schedule.tensorize import tensorize
 from tilewright.schedule.trace import Argument, Step, Trace
 from tilewright.tensor.expr import Expr, Var, as_expr
 from tilewright.tensor.workload import Workload
@@ -176,6 +178,14 @@ class Schedule:
         self.program = _loops.unroll(self.program, _var(loop))
         self._record("unroll", _var(loop).name)
 
+    def tensorize(
+        self, lane: Loop, group: Loop, intrinsic: Intrinsic | Sequence[str | int]
+    ) -> None:
+        """See `tilewright.schedule.tensorize.tensorize`; traces describe the intrinsic by a list."""
+        what = as_intrinsic(intrinsic)
+        self.program = tensorize(self.program, _var(lane), _var(group), what)
+        self._record("tensorize", _var(lane).name, _var(group).name, what.argument())
+
     def compute_at(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.placement.compute_at`."""
         self.program = placement.compute_at(self.program, block, _var(loop))
@@ -192,12 +202,17 @@ class Schedule:
         self._record("compute_inline", block)
 
     def cache_read(
-        self, block: str, buffer: str, pack: Sequence[tuple[int, Expr | int]] = ()
+        self,
+        block: str,
+        buffer: str,
+        pack: Sequence[tuple[int, Expr | int]] = (),
+        pad: bool | int = False,
     ) -> str:
         """See `tilewright.schedule.storage.cache_read`."""
         sizes = tuple((d, as_expr(f)) for d, f in pack)
-        self.program, name = storage.cache_read(self.program, block, buffer, sizes)
-        self._record("cache_read", block, buffer, tuple((d, _number(f)) for d, f in sizes))
+        self.program, name = storage.cache_read(self.program, block, buffer, sizes, pad=bool(pad))
+        panels = tuple((d, _number(f)) for d, f in sizes)
+        self._record("cache_read", block, buffer, panels, *((1,) if pad else ()))
         return name
 
     def cache_write(self, block: str) -> str:
@@ -217,10 +232,26 @@ class Schedule:
         self.program = storage.set_scope(self.program, buffer, where)
         self._record("set_scope", buffer, where.value)
 
-    def transform_layout(self, buffer: str, order: Sequence[int]) -> None:
-        """See `tilewright.schedule.storage.transform_layout`."""
-        self.program = storage.transform_layout(self.program, buffer, tuple(order))
-        self._record("transform_layout", buffer, tuple(order))
+    def transform_layout(
+        self, buffer: str, order: Sequence[int], splits: Sequence[tuple[int, Expr | int]] = ()
+    ) -> None:
+        """See `tilewright.schedule.layouts.transform_layout`."""
+        sizes = tuple((d, as_expr(f)) for d, f in splits)
+        self.program = layouts.transform_layout(self.program, buffer, tuple(order), splits=sizes)
+        blocks = tuple((d, _number(f)) for d, f in sizes)
+        self._record("transform_layout", buffer, tuple(order), *((blocks,) if blocks else ()))
+
+    def storage_align(self, buffer: str, dimension: int, factor: int, offset: int) -> None:
+        """See `tilewright.schedule.layouts.storage_align`."""
+        self.program = layouts.storage_align(
+            self.program, buffer, dimension, factor=factor, offset=offset
+        )
+        self._record("storage_align", buffer, dimension, factor, offset)
+
+    def double_buffer(self, buffer: str) -> None:
+        """See `tilewright.schedule.staging.double_buffer`."""
+        self.program = staging.double_buffer(self.program, buffer)
+        self._record("double_buffer", buffer)
 
     def decompose_reduction(self, block: str, loop: Loop) -> None:
         """See `tilewright.schedule.reduction.decompose_reduction`."""
@@ -232,6 +263,23 @@ class Schedule:
         self.program, name = reduction.rfactor(self.program, block, _var(loop))
         self._record("rfactor", block, _var(loop).name)
         return name
+
+    def prefetch(self, block: str, buffer: str, loop: Loop, distance: Expr | int) -> None:
+        """See `tilewright.schedule.hints.prefetch`."""
+        ahead = as_expr(distance)
+        self.program = hints.prefetch(self.program, block, buffer, _var(loop), distance=ahead)
+        self._record("prefetch", block, buffer, _var(loop).name, _number(ahead))
+
+    def pragma(self, block: str, asked: Pragma | str) -> None:
+        """See `tilewright.schedule.hints.pragma`."""
+        try:
+            found = Pragma(asked)
+        except ValueError:
+            raise ScheduleError(
+                f"pragma({block}, {asked!r}): choose one of {[p.value for p in Pragma]}"
+            ) from None
+        self.program = hints.pragma(self.program, block, found)
+        self._record("pragma", block, found.value)
 
     # -------------------------------------------------------------- replay
 
@@ -269,7 +317,8 @@ def _number(expr: Expr) -> Argument:
 PRIMITIVES: dict[str, Callable[..., Any]] = {
     name: getattr(Schedule, name)
     for name in (
-        "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "compute_at", "reverse_compute_at",
+        "split", "fuse", "reorder", "vectorize", "parallel", "unroll", "tensorize", "compute_at", "reverse_compute_at",
         "compute_inline", "cache_read", "cache_write", "set_scope", "transform_layout", "decompose_reduction", "rfactor",
+        "prefetch", "pragma", "storage_align", "double_buffer",
     )
 }  # fmt: skip

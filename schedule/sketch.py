@@ -69,6 +69,8 @@ class Sketch:
     def best_drafts(self, n: int, population: int) -> list[tuple[float, Trace]]:
         """The candidates that the draft model likes best, of all or of a fixed random population.
 
+        Of those that it cannot tell apart (prefetches do not count, for example) it names one.
+
         Returns
         -------
         list
@@ -85,7 +87,7 @@ class Sketch:
             values[:, k] = c.array[picks[:, k]]
         values = values[self.valid(values)]
         seconds = self._draft(values)[:, 0]
-        best = np.argsort(seconds, kind="stable")[:n]
+        best = np.unique(seconds, return_index=True)[1][:n]
         return [(float(seconds[r]), self.concrete(values[r])) for r in best]
 
     def concrete(self, values: Sequence[float] | NDArray[np.float64]) -> Trace:

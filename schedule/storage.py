@@ -13,6 +13,7 @@ from tilewright.schedule.nests import (
     map_accesses,
     refuse_taken,
     set_buffer,
+    writes,
 )
 from tilewright.schedule.program import (
     Buffer,
@@ -25,9 +26,20 @@ from tilewright.schedule.program import (
     map_stmts,
     walk_stmts,
 )
-from tilewright.tensor.expr import Expr, Load, Var, as_expr, ceildiv, map_children, minimum
+from tilewright.tensor.expr import (
+    Expr,
+    Load,
+    Var,
+    as_expr,
+    ceildiv,
+    logical_and,
+    map_children,
+    minimum,
+    select,
+)
+from tilewright.tensor.te import identity
 
-__all__ = ["cache_read", "cache_write", "set_scope", "transform_layout"]
+__all__ = ["cache_read", "cache_write", "set_scope"]
 
 
 def cache_write(program: Program, block: str) -> tuple[Program, str]:
@@ -64,13 +76,18 @@ def cache_write(program: Program, block: str) -> tuple[Program, str]:
     for v, n in zip(reversed(axes), reversed(buffer.shape)):
         copy = For(v, n, (copy,))
     role = Role.PACKED if buffer.role is Role.PACKED else Role.TEMP
-    program = set_buffer(program, Buffer(local, buffer.shape, buffer.dtype, role))
+    program = set_buffer(program, replace(buffer, name=local, role=role, scope=Scope.GLOBAL))
     body = (*program.body[:position], *renamed, copy, *program.body[position + 1 :])
     return program.with_body(body), f"{buffer.name}.out"
 
 
 def cache_read(
-    program: Program, block: str, buffer: str, pack: Sequence[tuple[int, Expr | int]] = ()
+    program: Program,
+    block: str,
+    buffer: str,
+    pack: Sequence[tuple[int, Expr | int]] = (),
+    *,
+    pad: bool = False,
 ) -> tuple[Program, str]:
     """Let a block read a copy of a buffer, optionally packed into panels.
 
@@ -79,6 +96,9 @@ def cache_read(
     pack : sequence of (dimension, size)
         Each such dimension is cut into panels of that size: the panel numbers become the leading
         dimensions of the copy, the positions inside panels its trailing ones.
+    pad : bool
+        Fill the last panels up with zeros, so that reading whole vectors of them meets nothing
+        that is slow or signals; without it the rest of a last panel is left as it was.
 
     Returns
     -------
@@ -107,6 +127,10 @@ def cache_read(
             f"cache_read({block}, {buffer}): dimension {bad[0]} of a buffer of rank {len(source.shape)}"
         )
     name = f"{buffer}.pack" if sizes else f"{buffer}.local"
+    if pad and not sizes:
+        raise ScheduleError(
+            f"cache_read({block}, {buffer}): only panels can be padded; give the dimensions to pack"
+        )
     refuse_taken(program, name, f"cache_read({block}, {buffer})")
     root = loops[0] if loops else store
     position = next(k for k, s in enumerate(program.body) if s is root)
@@ -138,29 +162,42 @@ def cache_read(
         for d in range(len(source.shape))
         for x in ((f"p{d}", f"q{d}") if d in sizes else (f"i{d}",))
     ]
-    copy, shape = _copy_nest(source, name, sizes, fresh_prefix(program, source.name, suffixes))
+    prefix = fresh_prefix(program, source.name, suffixes)
+    copy, shape = _copy_nest(source, name, sizes, prefix, pad=pad)
     role = Role.PACKED if source.role in (Role.CONST, Role.PACKED) else Role.TEMP
     program = set_buffer(program, Buffer(name, shape, source.dtype, role))
     body = map_stmts(
         program.body,
-        lambda s: replace(s, value=go(s.value)) if isinstance(s, Store) and s.block == block else s,
+        lambda s: (
+            replace(s, value=go(s.value), prefetches=tuple(p.map(go) for p in s.prefetches))
+            if isinstance(s, Store) and s.block == block
+            else s
+        ),
     )
+    if (
+        source.role is Role.PACKED
+    ):  # made at load time, wherever its nest stands: the copy comes after
+        made = (k for k, s in enumerate(body) if writes(s, buffer))
+        position = max([position, *(k + 1 for k in made)])
     return program.with_body((*body[:position], copy, *body[position:])), name
 
 
 def _copy_nest(
-    source: Buffer, name: str, sizes: dict[int, Expr], prefix: str
+    source: Buffer, name: str, sizes: dict[int, Expr], prefix: str, *, pad: bool
 ) -> tuple[Stmt, tuple[Expr, ...]]:
     outer: list[tuple[Var, Expr]] = []
     middle: list[tuple[Var, Expr]] = []
     inner: list[tuple[Var, Expr]] = []
     read: list[Expr] = []
     tails: list[Expr] = []
+    inside: list[Expr] = []
     for d, n in enumerate(source.shape):
         if d in sizes:
             p, q = Var(f"{prefix}.p{d}"), Var(f"{prefix}.q{d}")
             outer.append((p, ceildiv(n, sizes[d])))
-            inner.append((q, minimum(sizes[d], n - p * sizes[d])))
+            inner.append((q, sizes[d] if pad else minimum(sizes[d], n - p * sizes[d])))
+            if pad and ceildiv(n, sizes[d]) * sizes[d] != n:
+                inside.append(p * sizes[d] + q < n)
             tails.append(sizes[d])
             read.append(p * sizes[d] + q)
         else:
@@ -169,7 +206,10 @@ def _copy_nest(
             read.append(v)
     order = (*outer, *middle, *inner)
     written = tuple(v for v, _ in order)
-    stmt: Stmt = Store(name, name, written, Load(source.name, tuple(read), source.dtype))
+    value: Expr = Load(source.name, tuple(read), source.dtype)
+    if inside:
+        value = select(logical_and(*inside), value, identity("sum", source.dtype))
+    stmt: Stmt = Store(name, name, written, value)
     for v, n in reversed(order):
         stmt = For(v, n, (stmt,))
     shape = (*(n for _, n in outer), *(n for _, n in middle), *tails)
@@ -189,28 +229,8 @@ def set_scope(program: Program, buffer: str, scope: Scope) -> Program:
         raise ScheduleError(
             f"set_scope({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first"
         )
+    if found.alignment and scope is Scope.REGISTER:
+        raise ScheduleError(
+            f"set_scope({buffer}): its strides are aligned, and registers have none; leave out storage_align"
+        )
     return set_buffer(program, replace(found, scope=scope))
-
-
-def transform_layout(program: Program, buffer: str, order: Sequence[int]) -> Program:
-    """Store the dimensions of a temporary in another order.
-
-    Examples
-    --------
-    ``transform_layout(T, [1, 0])``::
-
-        T[i, j] = A[i, j]         ->        T[j, i] = A[i, j]
-    """
-    found = program.buffer(buffer)
-    if found.role not in (Role.TEMP, Role.PACKED):
-        raise ScheduleError(
-            f"transform_layout({buffer}): {buffer} is the caller's ({found.role.value}); use cache_read or cache_write first"
-        )
-    if sorted(order) != list(range(len(found.shape))):
-        raise ScheduleError(
-            f"transform_layout({buffer}, {list(order)}): no permutation of its {len(found.shape)} dimensions"
-        )
-    program = set_buffer(program, replace(found, shape=tuple(found.shape[d] for d in order)))
-    return program.with_body(
-        map_accesses(program.body, buffer, lambda ix: (buffer, tuple(ix[d] for d in order)))
-    )

@@ -194,6 +194,8 @@ class _Evaluator:
                 return out
             case Binary(op, a, b):
                 return _BINARY[op](self.run(a), self.run(b))
+            case Unary("floor" | "ceil" | "round" as op, a):
+                return _UNARY[op](_held(np.asarray(self.run(a)), a.dtype))
             case Unary(op, a):
                 return _UNARY[op](self.run(a))
             case Select(c, a, b):
@@ -229,8 +231,18 @@ def _cast(value: Array, old: DType, new: DType) -> Array:
     if new is DType.BOOL:
         return np.asarray(value != 0)
     if old.is_float:
-        return np.trunc(value).astype(new.numpy)
+        return np.trunc(_held(value, old)).astype(new.numpy)
     return value.astype(new.numpy)
+
+
+def _held(value: Array, dtype: DType) -> Array:
+    """As a kernel holds it: what jumps at integers must jump at the same numbers.
+
+    One product, quotient or sum of float32 in float64, rounded once more, is what float32 arithmetic
+    gives, so integers that are made from such are exact.
+    """
+    held = DType.FLOAT32 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype
+    return value.astype(held.numpy).astype(np.float64)
 
 
 # ------------------------------------------------------------- sums of products

@@ -75,10 +75,20 @@ class Workload:
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:32]
 
     @cached_property
+    def fixed(self) -> frozenset[Compute]:
+        """The computes that depend on constants alone, so that they need be computed only once."""
+        known: set[Tensor] = {t for t in self.inputs if t.const}
+        for stage in self.stages:
+            read = {n.tensor for n in ex.walk(stage.body) if isinstance(n, Read)}
+            if read and read <= known:
+                known.add(stage)
+        return frozenset(t for t in known if isinstance(t, Compute))
+
+    @cached_property
     def anchor(self) -> Compute | None:
         """The compute with the most reduction work, or None for a pure elementwise workload."""
         reductions = [s for s in self.stages if s.reduce_axes]
-        return max(reductions, key=_work, default=None)
+        return max(reductions, key=lambda s: (s not in self.fixed, _work(s)), default=None)
 
     @cached_property
     def anchor_key(self) -> str:
@@ -165,6 +175,9 @@ def _ops(body: Expr) -> int:
     match body:
         case Reduce(_, value):
             return 1 + _ops(value)
+        case ex.Poly(terms, const, dtype) if dtype is not ex.INDEX:
+            own = sum(len(m) - (abs(c) == 1) for m, c in terms) + len(terms) - (const == 0)
+            return own + sum(_ops(a) for m, _ in terms for a in m)
         case ex.Binary(_, a, b) if a.dtype is not ex.INDEX:
             return 1 + _ops(a) + _ops(b)
         case ex.Unary(_, a):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilewright.schedule.space import Rows, Space
+from tilewright.tuner.batch import batch_of
 from tilewright.tuner.searcher import (
     SMALL_SPACE,
     Score,
@@ -13,6 +13,7 @@ from tilewright.tuner.searcher import (
     Seen,
     distinct,
     fill_random,
+    part_of,
 )
 
 __all__ = ["Evolutionary"]
@@ -28,6 +29,8 @@ class Evolutionary(Searcher):
     generations : int
     random_share : float
         Part of each proposal drawn blindly, so that the model also learns where it is wrong.
+    uncertain_share : float
+        Part of the rest that goes where the model is least sure, if it knows.
     exhaustive : int
         Spaces up to this size are scored whole.
     """
@@ -38,6 +41,7 @@ class Evolutionary(Searcher):
         population: int = 2048,
         generations: int = 4,
         random_share: float = 0.1,
+        uncertain_share: float = 0.1,
         exhaustive: int = SMALL_SPACE,
         seed: int = 0,
     ) -> None:
@@ -45,14 +49,15 @@ class Evolutionary(Searcher):
         self.population = population
         self.generations = generations
         self.random_share = random_share
+        self.uncertain_share = uncertain_share
         self.exhaustive = exhaustive
 
     def ask(self, seen: Seen, n: int, score: Score | None, rng: np.random.Generator) -> Rows:
-        blind = n if score is None else round(n * self.random_share)
+        blind = n if score is None else part_of(n, self.random_share, rng)
         found = np.empty((0, 1 + seen.space.n_columns), dtype=np.int32)
         if score is not None and n > blind:
             pool = self._pool(seen, score, rng)
-            found = _diverse(pool, n - blind)
+            found = batch_of(pool, n - blind, score, uncertain_share=self.uncertain_share)
         if len(found) < n:
             more = fill_random(seen, n, rng)  # as many as cover those that were found already
             found = distinct(np.concatenate([found, more]))[:n]
@@ -108,22 +113,3 @@ def _children(space: Space, parents: Rows, n: int, rng: np.random.Generator) -> 
         fresh = space.sample_rows(int(jump.sum()), rng)
         out[np.flatnonzero(jump)[: len(fresh)]] = fresh
     return out
-
-
-def _diverse(rows: Rows, n: int) -> Rows:
-    """From a ranked list: neighbours (one knob apart) only when nothing else is left."""
-    chosen: list[int] = []
-    taken: NDArray[np.bool_] = np.zeros(len(rows), dtype=bool)
-    for gap in (2, 1):
-        for k in range(len(rows)):
-            if len(chosen) >= n:
-                break
-            if taken[k]:
-                continue
-            if chosen:
-                distance = (rows[chosen] != rows[k]).sum(axis=1).min()
-                if distance < gap:
-                    continue
-            chosen.append(k)
-            taken[k] = True
-    return rows[chosen]

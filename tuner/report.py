@@ -27,6 +27,8 @@ class Event:
         Number of trials by status, other than OK.
     known, kernels : int
         Kernels of which a time is known (the sums cover these), and all.
+    stopped : str
+        Why the study ends before all trials are done; empty while it goes on.
     """
 
     done: int
@@ -38,6 +40,7 @@ class Event:
     failures: dict[str, int] = field(default_factory=dict)
     known: int = 1
     kernels: int = 1
+    stopped: str = ""
 
 
 class ProgressSink(Protocol):
@@ -59,7 +62,8 @@ def describe(e: Event) -> str:
         state = f"first look at kernel {e.known} of {e.kernels}"
     else:
         state = f"sum of kernels {e.model_s * 1e3:.3f} ms ({gain} over default)"
-    return f"{e.done}/{e.total} trials, {rate:.1f}/s, {e.left_s:.0f} s left, {state}, failures: {failed}"
+    line = f"{e.done}/{e.total} trials, {rate:.1f}/s, {e.left_s:.0f} s left, {state}, failures: {failed}"
+    return f"{line}; stopped: {e.stopped}" if e.stopped else line
 
 
 class PlainProgress:
@@ -72,7 +76,7 @@ class PlainProgress:
 
     def update(self, event: Event) -> None:
         now = time.monotonic()
-        if now - self._last >= self._every_s or event.done >= event.total:
+        if now - self._last >= self._every_s or event.done >= event.total or event.stopped:
             self._last = now
             print(describe(event), file=self._stream, flush=True)
 

@@ -68,7 +68,11 @@ class Searcher(ABC):
     def ask(self, seen: Seen, n: int, score: Score | None, rng: np.random.Generator) -> Rows:
         """Up to n rows that `seen` does not know, best first; fewer only when the space runs out.
 
-        `score` ranks rows, higher is better; None asks for a search without a model.
+        `score` ranks rows, higher is better; None asks for a search without a model. A study passes
+        a `Guide`, which also knows features and uncertainty.
+
+        What is returned depends on the arguments alone, so that the same seed and the same results
+        give the same proposals.
         """
 
 
@@ -84,6 +88,11 @@ def fill_random(seen: Seen, n: int, rng: np.random.Generator) -> Rows:
         rest = everything[seen.unknown(everything)]  # draws rarely hit the last few
         out = distinct(np.concatenate([out, rest[rng.permutation(len(rest))]]))
     return out[:n]
+
+
+def part_of(n: int, share: float, rng: np.random.Generator) -> int:
+    """A share of n as a whole number, right on average: small batches get theirs now and then."""
+    return int(n * share + rng.random())
 
 
 def distinct(rows: Rows) -> Rows:

@@ -7,6 +7,7 @@ import json
 import math
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -40,7 +41,9 @@ class TaskState:
         Measured seconds of the default schedule.
     """
 
-    def __init__(self, task: Task, weight: float, seed: int) -> None:
+    def __init__(
+        self, task: Task, weight: float, seed: int, space_of: Callable[[Task], Space] = Space
+    ) -> None:
         self.task = task
         self.weight = weight
         self.progress = Progress(weight, lower_bound(task))
@@ -48,6 +51,7 @@ class TaskState:
         self.features: list[NDArray[np.float32]] = []
         self.default_s = math.inf
         self._seed = seed
+        self._space_of = space_of
         self._space: Space | None = None
         self._seen: Seen | None = None
         self.draw_anew()
@@ -61,7 +65,7 @@ class TaskState:
     def space(self) -> Space:
         """Made when it is first needed."""
         if self._space is None:
-            self._space = Space(self.task)
+            self._space = self._space_of(self.task)
         return self._space
 
     @property

@@ -5,21 +5,26 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tilewright.costmodel.analytic_model import AnalyticModel
 from tilewright.costmodel.model import CostModel
-from tilewright.costmodel.xgb import XGBRanker
+from tilewright.costmodel.pretrained import default_model
 from tilewright.errors import MeasureError
 from tilewright.measure.outcome import MeasureResult, Status
 from tilewright.records.query import confirmed
 from tilewright.records.record import Stage
 from tilewright.records.store import RecordStore
-from tilewright.schedule.space import Rows
+from tilewright.schedule.space import Rows, Space
 from tilewright.schedule.task import Task
 from tilewright.tuner.evolutionary import Evolutionary
+from tilewright.tuner.examples import examples
+from tilewright.tuner.guide import Guide
+from tilewright.tuner.reasons import notes, why_stopped
 from tilewright.tuner.report import Event, ProgressSink
 from tilewright.tuner.scheduler import pick
 from tilewright.tuner.searcher import Searcher, distinct
@@ -33,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Study"]
 
 WARM_UP = 4  # trials of each task before the scheduler chooses
+EARLY = 16  # trials of a task up to which batches are halved, so that the model learns soon
 FINALISTS = 3
 FINALS_BATCH = 16  # measured together, then the clock is read
 FINALS_SHARE = 0.1  # of a time budget, kept for the finals
@@ -53,12 +59,16 @@ class Study:
     search : Searcher, optional
         `Evolutionary` by default.
     model : CostModel, optional
-        `XGBRanker` by default.
+        `costmodel.default_model` by default: an `XGBRanker` that starts from the shipped weights.
     seed : int
     batch : int
         Trials that are proposed together.
     name : str
         Goes into every record.
+    min_gain : float
+        End when the next trials are expected to save less than this share of the model's time.
+    space_of : callable
+        From a task to its space: where own rules, or a part of a space, come in.
 
     Notes
     -----
@@ -78,17 +88,22 @@ class Study:
         seed: int = 0,
         batch: int = 8,
         name: str = "study",
+        min_gain: float = 0.0,
+        space_of: Callable[[Task], Space] = Space,
     ) -> None:
         self.store = store
         self.pool = pool
         self.search = search or Evolutionary(seed=seed)
-        self.model = model or XGBRanker(seed=seed)
+        self.model = model or default_model(seed)
+        self.draft = AnalyticModel()
         self.seed = seed
         self.batch = batch
         self.name = name
+        self.min_gain = min_gain
         self.interrupted = False
+        self.stopped = ""
         self._kernels = [
-            [TaskState(t, w, seed) for t in (forms if isinstance(forms, tuple) else (forms,))]
+            [TaskState(t, w, seed, space_of) for t in (forms if isinstance(forms, tuple) else (forms,))]
             for forms, w in tasks
         ]
         self._states = [s for forms in self._kernels for s in forms]
@@ -119,6 +134,11 @@ class Study:
                 state.progress.update(state.best_s, state.progress.n_trials)
 
     # ------------------------------------------------------------------ run
+
+    @property
+    def states(self) -> tuple[TaskState, ...]:
+        """What is known of each task."""
+        return tuple(self._states)
 
     @property
     def n_trials(self) -> int:
@@ -159,6 +179,7 @@ class Study:
                 if not waiting:
                     break
                 self._collect(waiting.pop(0), total, start_done, deadline, progress)
+            self._stop(total, start_done, deadline, progress)
             if time.monotonic() < deadline:
                 self._finals(deadline)
         except KeyboardInterrupt:
@@ -189,13 +210,11 @@ class Study:
             for s in forms:
                 s.progress.rival_best_s = best_s
         for _ in range(len(self._states)):
-            index = pick([s.progress for s in self._states])
+            index = pick([s.progress for s in self._states], self.min_gain * self.model_seconds())
             if index is None:
                 return []
             state = self._states[index]
-            out = self._rows_of(state, n)
-            if len(out) < n:
-                state.progress.exhausted = True
+            out = self._rows_of(state, n if len(state.ids) >= EARLY else -(-n // 2))
             if out:
                 return out
         return []
@@ -218,31 +237,22 @@ class Study:
         return out
 
     def _draft(self, state: TaskState, n: int) -> Rows:
-        """Before anything is measured the analytic model ranks (or the learned one, from other tasks)."""
-        return self.search.ask(
-            state.seen, n, lambda rows: -np.log(state.space.analytic(rows)), state.rng
-        )
+        """Before anything is known of a task: a model that is informed without, or the analytic one."""
+        if self.model.informed and self.model.n_fitted_ == 0:
+            return self.search.ask(state.seen, n, Guide(state.space, self.model), state.rng)
+        return self.search.ask(state.seen, n, Guide(state.space, self.draft), state.rng)
 
     def _ask(self, state: TaskState, n: int) -> Rows:
         self._refit()
         if self.model.n_fitted_ == 0:
             return self._draft(state, n)
-        return self.search.ask(
-            state.seen, n, lambda rows: self.model.predict(state.space.features(rows)), state.rng
-        )
+        return self.search.ask(state.seen, n, Guide(state.space, self.model), state.rng)
 
     def _refit(self) -> None:
-        states = [s for s in self._states if s.features and math.isfinite(min(s.seen.values))]
-        n = sum(len(s.features) for s in states)
-        if n < 8 or n < self.model.n_fitted_ * (1 + REFIT_SHARE):
-            return
-        x, y, groups = [], [], []
-        for k, s in enumerate(states):
-            values = np.array(s.seen.values)
-            x.append(np.stack(s.features))
-            y.append(values.min() / values)
-            groups.append(np.full(len(values), k))
-        self.model.fit(np.concatenate(x), np.concatenate(y), np.concatenate(groups))
+        """Fit the model again when there is enough new to learn."""
+        found = examples(self._states)
+        if found is not None and len(found[1]) >= max(8, self.model.n_fitted_ * (1 + REFIT_SHARE)):
+            self.model.fit(*found)
 
     # -------------------------------------------------------------- results
 
@@ -344,6 +354,20 @@ class Study:
             value = forms[0].default_s if default else min(s.best_s for s in forms)
             total += forms[0].weight * value if math.isfinite(value) else 0.0
         return total
+
+    def _stop(
+        self, total: int, start_done: int, deadline: float, progress: ProgressSink | None
+    ) -> None:
+        """Say why the trials end."""
+        self.stopped = why_stopped(
+            self._states, self._n_done, total, min_gain=self.min_gain, model_s=self.model_seconds()
+        )
+        if self.stopped and progress is not None:
+            progress.update(replace(self._event(total, start_done, deadline), stopped=self.stopped))
+
+    def notes(self) -> list[str]:
+        """One sentence for each task that gets no more trials."""
+        return notes(self._states)
 
     def _event(self, total: int, start_done: int, deadline: float) -> Event:
         now = time.monotonic()

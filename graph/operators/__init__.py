@@ -9,6 +9,7 @@ from tilewright.graph.operators import (
     indexing,
     linear,
     moves,
+    quantized,
     resize,
     rows,
     windows,
@@ -22,8 +23,11 @@ OPERATORS: Table = {
     **indexing.OPERATORS,
     **linear.OPERATORS,
     **moves.OPERATORS,
+    **quantized.OPERATORS,
     **resize.OPERATORS,
     **rows.OPERATORS,
     **windows.OPERATORS,
 }
-INTERNAL = frozenset(["WinogradConv"])  # made by the graph; no operators of ONNX
+INTERNAL = frozenset(
+    ["DropoutMask", "MaxPoolPlaces", "TopKPlaces", "WinogradConv"]
+)  # of the graph, not of ONNX

@@ -28,11 +28,18 @@ def _fold(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 def _div(a: Expr, b: Expr) -> Expr:
     if a.dtype.is_float:
         return a / b
+    if a.dtype is as_dtype("uint8"):
+        return te.cast(te.cast(a, "int32") // te.cast(b, "int32"), a.dtype)
     quotient = te.abs(a) // te.abs(b)  # ONNX truncates towards zero
     return te.select(te.not_equal(a < 0, b < 0), -quotient, quotient)
 
 
 def _pow(a: Expr, b: Expr) -> Expr:
+    if not a.dtype.is_float:  # exact while float64 is; a cast rounds towards zero
+        p = te.cast(a, "float64") ** te.cast(b, "float64")
+        whole = te.round(p)
+        p = te.select(te.abs(p - whole) <= te.abs(p) * 1e-12, whole, p)
+        return te.cast(p, a.dtype)
     b = te.cast(b, a.dtype)
     if isinstance(b, Const) and b.value == 2:
         return a * a
@@ -187,16 +194,25 @@ def _is_inf(call: Call) -> Compute:
     return ops.elementwise(call.name, f, call.tensor(0))
 
 
+def _dropout_mask(call: Call) -> Compute:
+    return te.compute(call.tensor(0).shape, lambda *axes: Const(True, as_dtype("bool")), call.name)
+
+
 def _mod(call: Call) -> Compute:
-    """The remainder with the divisor's sign, or with the dividend's as C has it (fmod=1)."""
+    """The remainder with the divisor's sign, or with the dividend's as C has it (fmod=1).
+
+    Of floating-point numbers it is a - q * b with a rounded quotient q: exact only while q is small.
+    """
+    like_c = bool(call.attribute("fmod", 0))
 
     def f(a: Expr, b: Expr) -> Expr:
-        if not call.attribute("fmod", 0):
-            return a % b
-        quotient = a / b if a.dtype.is_float else _div(a, b)
-        if a.dtype.is_float:
-            quotient = te.select(quotient < 0.0, te.ceil(quotient), te.floor(quotient))
-        return a - quotient * b
+        if not a.dtype.is_float:
+            return a - _div(a, b) * b if like_c else a % b
+        q = a / b
+        whole = te.select(q < 0.0, te.ceil(q), te.floor(q)) if like_c else te.floor(q)
+        finite = te.logical_and(te.abs(a) < math.inf, te.equal(te.abs(b), math.inf))
+        apart = te.logical_and(te.not_equal(a < 0.0, b < 0.0), te.not_equal(a, 0.0))
+        return te.select(finite, a if like_c else te.select(apart, b, a), a - whole * b)
 
     return ops.elementwise(call.name, f, call.operand(0), call.operand(1), shape=call.shape)
 
@@ -256,6 +272,7 @@ OPERATORS: Table = {
     "ThresholdedRelu": ("elementwise", _thresholded_relu),
     "IsInf": ("elementwise", _is_inf),
     "Mod": ("elementwise", _mod),
+    "DropoutMask": ("elementwise", _dropout_mask),
     "DequantizeLinear": ("elementwise", _dequantize),
     "QuantizeLinear": ("elementwise", _quantize),
 }

@@ -1,15 +1,25 @@
-"""Operators whose places come from tensors: gather, scatter, one-hot."""
+"""Operators whose places come from tensors: gather, scatter, one-hot.
+
+ONNX calls an index outside of its dimension an error. Constant ones are refused when the model is
+read. Of those that come as data nothing is known before the kernel runs, and a kernel cannot fail:
+a gather then takes the nearest element and a scatter leaves the update out, so that no memory
+outside of the tensors is touched.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Table
-from tilewright.tensor import te
+from tilewright.tensor import ops, te
 from tilewright.tensor.expr import Const, Expr
 from tilewright.tensor.ops.layout import wrapped
-from tilewright.tensor.te import Compute
+from tilewright.tensor.te import Compute, ReduceAxis
 
 __all__ = ["OPERATORS"]
 
@@ -20,9 +30,33 @@ def _wrapped(index: Expr, size: int) -> Expr:
     return te.select(index < 0, index + size, index)
 
 
+def _check_known(call: Call, n: int, sizes: Sequence[int]) -> None:
+    """Refuse constant indices outside of their dimensions; `sizes` belong to the last axis, or one to all."""
+    known = call.constants[n]
+    if known is None or known.size == 0:
+        return
+    limits = np.asarray(sizes, np.int64)
+    outside = (known < -limits) | (known >= limits)
+    if outside.any():
+        place = tuple(int(v[0]) for v in np.nonzero(outside))
+        limit = int(np.broadcast_to(limits, known.shape)[place])
+        raise GraphError(
+            f"{call.node.op} {call.node.name}: index {int(known[place])} at {list(place)} lies outside of a "
+            f"dimension of {limit} elements"
+        )
+
+
+def _gather(call: Call) -> Compute:
+    axis = int(call.attribute("axis", 0))
+    out = ops.gather(call.tensor(0), call.tensor(1), axis=axis, name=call.name)
+    _check_known(call, 1, [call.tensor(0).shape[axis]])
+    return out
+
+
 def _gather_elements(call: Call) -> Compute:
     x, indices = call.tensor(0), call.tensor(1)
     axis = int(call.attribute("axis", 0)) % len(x.shape)
+    _check_known(call, 1, [x.shape[axis]])
 
     def body(*axes: Expr) -> Expr:
         at = [*axes]
@@ -37,6 +71,7 @@ def _gather_nd(call: Call) -> Compute:
     batch = int(call.attribute("batch_dims", 0))
     depth, lead = indices.shape[-1], len(indices.shape) - 1
     rest = x.shape[batch + depth :]
+    _check_known(call, 1, x.shape[batch : batch + depth])
 
     def body(*axes: Expr) -> Expr:
         own = axes[:lead]
@@ -46,50 +81,85 @@ def _gather_nd(call: Call) -> Compute:
     return te.compute((*indices.shape[:-1], *rest), lambda *axes: body(*axes), name=call.name)
 
 
-def _plain(call: Call) -> None:
-    if call.attribute("reduction", "none") != "none":
-        raise GraphError(f"{call.node.op} {call.node.name}: reduction is not implemented")
+_JOIN: dict[str, tuple[str, Callable[[Any, Any], Expr]]] = {
+    "add": ("sum", lambda a, b: a + b),
+    "mul": ("prod", lambda a, b: a * b),
+    "max": ("max", te.maximum),
+    "min": ("min", te.minimum),
+}
+_REDUCE = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}
+
+
+def _scattered(
+    call: Call,
+    k: ReduceAxis,
+    hit: Callable[[tuple[Expr, ...]], Expr],
+    update: Callable[[tuple[Expr, ...], Expr], Expr],
+) -> Compute:
+    """What the updates leave of a tensor.
+
+    `hit` tells whether update k of a reduction over updates names the element at `axes`;
+    `update` reads update k for it.
+    """
+    x, kind = call.tensor(0), call.attribute("reduction", "none")
+    if kind == "none":  # the last one that names it
+        none = te.cast(-1, "int64")
+        last = te.compute(
+            x.shape,
+            lambda *axes: te.max(te.select(hit(axes), te.cast(k.var, "int64"), none), k),
+            f"{call.name}.last",
+        )
+
+        def take(*axes: Expr) -> Expr:
+            found = last[axes]
+            at = te.maximum(found, te.cast(0, "int64"))
+            return te.select(found >= 0, update(axes, at), x[axes])
+
+        return te.compute(x.shape, take, name=call.name)
+    if kind not in _JOIN:
+        raise GraphError(f"{call.node.op} {call.node.name}: no such reduction: {kind!r}")
+    op, join = _JOIN[kind]
+    nothing = te.identity(op, x.dtype)
+    found = te.compute(
+        x.shape,
+        lambda *axes: _REDUCE[op](te.select(hit(axes), update(axes, k.var), nothing), k),
+        f"{call.name}.{op}",
+    )
+    return te.compute(x.shape, lambda *axes: join(x[axes], found[axes]), name=call.name)
 
 
 def _scatter_elements(call: Call) -> Compute:
-    """For every element the last update that names it: the work grows with updates along the axis."""
-    _plain(call)
+    """For every element the updates that name it: the work grows with updates along the axis."""
     x, indices, updates = (call.tensor(n) for n in range(3))
     axis = int(call.attribute("axis", 0)) % len(x.shape)
+    _check_known(call, 1, [x.shape[axis]])
     k = te.reduce_axis(indices.shape[axis], "k")
-    inside_axes = [d for d, (n, m) in enumerate(zip(x.shape, indices.shape)) if d != axis and m < n]
+    short = [d for d, (n, m) in enumerate(zip(x.shape, indices.shape)) if d != axis and m < n]
 
-    def clipped(axes: tuple[Expr, ...]) -> list[Expr]:
-        return [
-            te.minimum(v, m - 1) if d in inside_axes else v
+    def clipped(axes: tuple[Expr, ...], place: Expr) -> tuple[Expr, ...]:
+        at = [
+            te.minimum(v, m - 1) if d in short else v
             for d, (v, m) in enumerate(zip(axes, indices.shape))
         ]
+        at[axis] = place
+        return tuple(at)
 
-    def which(*axes: Expr) -> Expr:
-        at = clipped(axes)
-        at[axis] = k.var
-        hit = te.equal(_wrapped(indices[tuple(at)], x.shape[axis]), te.cast(axes[axis], "int64"))
-        hit = te.logical_and(hit, *(axes[d] < indices.shape[d] for d in inside_axes))
-        return te.max(te.select(hit, te.cast(k.var, "int64"), te.cast(-1, "int64")), k)
+    def hit(axes: tuple[Expr, ...]) -> Expr:
+        index = _wrapped(indices[clipped(axes, k.var)], x.shape[axis])
+        same = te.equal(index, te.cast(axes[axis], "int64"))
+        return te.logical_and(same, *(axes[d] < indices.shape[d] for d in short))
 
-    last = te.compute(x.shape, lambda *axes: which(*axes), f"{call.name}.last")
-
-    def body(*axes: Expr) -> Expr:
-        at = clipped(axes)
-        at[axis] = te.maximum(last[axes], te.cast(0, "int64"))
-        return te.select(last[axes] >= 0, updates[tuple(at)], x[axes])
-
-    return te.compute(x.shape, lambda *axes: body(*axes), name=call.name)
+    return _scattered(call, k, hit, lambda axes, n: updates[clipped(axes, n)])
 
 
 def _scatter_nd(call: Call) -> Compute:
-    """For every element the last update that names it: the work grows with the number of updates."""
-    _plain(call)
+    """For every element the updates that name it: the work grows with the number of updates."""
     x, indices, updates = (call.tensor(n) for n in range(3))
     depth, lead = indices.shape[-1], indices.shape[:-1]
     count = math.prod(lead)
     if count == 0:
         return te.compute(x.shape, lambda *axes: x[axes], name=call.name)
+    _check_known(call, 1, x.shape[:depth])
     k = te.reduce_axis(count, "k")
 
     def places(flat: Expr) -> list[Expr]:
@@ -99,23 +169,54 @@ def _scatter_nd(call: Call) -> Compute:
             flat = flat // n
         return out
 
-    def which(*axes: Expr) -> Expr:
+    def hit(axes: tuple[Expr, ...]) -> Expr:
         at = places(k.var)
         tests = [
             te.equal(_wrapped(indices[(*at, Const(d))], x.shape[d]), te.cast(axes[d], "int64"))
             for d in range(depth)
         ]
-        hit = te.logical_and(*tests)
-        return te.max(te.select(hit, te.cast(k.var, "int64"), te.cast(-1, "int64")), k)
+        return te.logical_and(*tests)
 
-    last = te.compute(x.shape[:depth], lambda *axes: which(*axes), f"{call.name}.last")
+    return _scattered(call, k, hit, lambda axes, n: updates[(*places(n), *axes[depth:])])
 
-    def body(*axes: Expr) -> Expr:
-        found = last[axes[:depth]]
-        at = places(te.maximum(found, te.cast(0, "int64")))
-        return te.select(found >= 0, updates[(*at, *axes[depth:])], x[axes])
 
-    return te.compute(x.shape, lambda *axes: body(*axes), name=call.name)
+def _top_k_places(call: Call) -> Compute:
+    """Where the k greatest (or least) elements are, in order; of equal ones the first comes first.
+
+    Each element's rank is the number of those that go before it: n * n comparisons a row, all
+    independent. It is meant for rows up to a few thousand. A NaN counts as the greatest.
+    """
+    x = call.tensor(0)
+    axis = int(call.attribute("axis", -1)) % len(x.shape)
+    largest, n = bool(call.attribute("largest", 1)), x.shape[axis]
+    size = (call.numbers(1, "k") or [1])[0]
+    if not 1 <= size <= n:
+        raise GraphError(f"TopK {call.node.name}: k = {size} of {n} elements")
+    j, i = te.reduce_axis(n, "j"), te.reduce_axis(n, "i")
+
+    def rank(*axes: Expr) -> Expr:
+        other = x[tuple(j.var if d == axis else v for d, v in enumerate(axes))]
+        own = x[axes]
+        first, same = (other > own) if largest else (other < own), te.equal(other, own)
+        if x.dtype.is_float:
+            nans = te.isnan(other), te.isnan(own)
+            lone = te.logical_and(
+                nans[0 if largest else 1], te.logical_not(nans[1 if largest else 0])
+            )
+            first = te.logical_or(first, lone)
+            same = te.logical_or(same, te.logical_and(*nans))
+        before = te.logical_or(first, te.logical_and(same, j.var < axes[axis]))
+        return te.sum(te.select(before, te.cast(1, "int64"), te.cast(0, "int64")), j)
+
+    ranks = te.compute(x.shape, lambda *axes: rank(*axes), f"{call.name}.rank")
+
+    def place(*axes: Expr) -> Expr:
+        at = ranks[tuple(i.var if d == axis else v for d, v in enumerate(axes))]
+        hit = te.equal(at, te.cast(axes[axis], "int64"))
+        return te.max(te.select(hit, te.cast(i.var, "int64"), te.cast(0, "int64")), i)
+
+    shape = [size if d == axis else m for d, m in enumerate(x.shape)]
+    return te.compute(shape, lambda *axes: place(*axes), name=call.name)
 
 
 def _one_hot(call: Call) -> Compute:
@@ -134,9 +235,11 @@ def _one_hot(call: Call) -> Compute:
 
 
 OPERATORS: Table = {
+    "Gather": ("move", _gather),
     "GatherElements": ("move", _gather_elements),
     "GatherND": ("move", _gather_nd),
     "OneHot": ("move", _one_hot),
     "ScatterElements": ("rows", _scatter_elements),
     "ScatterND": ("rows", _scatter_nd),
+    "TopKPlaces": ("rows", _top_k_places),
 }

@@ -6,21 +6,29 @@ from collections.abc import Callable
 
 from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Table
+from tilewright.graph.operators.einsum import einsum
 from tilewright.graph.operators.windows import spatial
 from tilewright.tensor import ops, te
+from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import Expr
+from tilewright.tensor.ops.precision import wide, wider
 from tilewright.tensor.ops.winograd import winograd_conv
 from tilewright.tensor.te import Compute
 
 __all__ = ["OPERATORS"]
 
 
-def _biased(call: Call, convolution: Callable[[str], Compute]) -> Compute:
-    """A convolution of that name; with a bias for each channel if the node has one."""
+def _biased(call: Call, convolution: Callable[[str, DType | None], Compute]) -> Compute:
+    """A convolution of that name and that type of sums; with a bias for each channel if the node has one."""
     if not call.has(2):
-        return convolution(call.name)
-    y, bias = convolution(f"{call.name}.acc"), call.tensor(2)
-    return te.compute(y.shape, lambda *axes: y[axes] + bias[axes[1]], name=call.name)
+        return convolution(call.name, None)
+    dtype, bias = call.tensor(0).dtype, call.tensor(2)
+    y = convolution(f"{call.name}.acc", wider(dtype))
+
+    def body(*axes: Expr) -> Expr:
+        return te.cast(wide(y[axes]) + wide(bias[axes[1]]), dtype)
+
+    return te.compute(y.shape, lambda *axes: body(*axes), name=call.name)
 
 
 def _conv(call: Call) -> Compute:
@@ -29,17 +37,17 @@ def _conv(call: Call) -> Compute:
     groups = int(call.attribute("group", 1))
     return _biased(
         call,
-        lambda name: ops.conv(
-            x, w, stride=strides, padding=pads, dilation=dilations, groups=groups, name=name
+        lambda name, accumulate: ops.conv(
+            x, w, stride=strides, padding=pads, dilation=dilations, groups=groups, name=name, accumulate=accumulate
         ),
-    )
+    )  # fmt: skip
 
 
 def _winograd(call: Call) -> Compute:
     """A convolution whose weights have been transformed; made by the graph, not known to ONNX."""
     x, u, m = call.tensor(0), call.tensor(1), int(call.attribute("tile"))
     _, pads, _ = spatial(call, (*u.shape[2:-2], 3, 3))
-    return _biased(call, lambda name: winograd_conv(x, u, m, padding=pads, name=name))
+    return _biased(call, lambda name, _: winograd_conv(x, u, m, padding=pads, name=name))
 
 
 def _conv_transpose(call: Call) -> Compute:
@@ -51,72 +59,65 @@ def _conv_transpose(call: Call) -> Compute:
     if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
         # the padding follows from the size; an odd rest goes to the end, with SAME_LOWER to the start
         sizes = [int(v) for v in wanted or (n * s for n, s in zip(x.shape[2:], strides))]
-        pads = []
+        pads, grown = [], []
         for n, k, s, d, p, size in zip(
             x.shape[2:], w.shape[2:], strides, dilations, more, sizes[-dims:]
         ):
-            total = max(0, (n - 1) * s + p + (k - 1) * d + 1 - size)
+            total = (n - 1) * s + p + (k - 1) * d + 1 - size
+            grown.append(p - min(0, total))
+            total = max(0, total)
             half = total // 2
             pads.append((half, total - half) if mode != "SAME_LOWER" else (total - half, half))
+        more = grown
     groups = int(call.attribute("group", 1))
     return _biased(
         call,
-        lambda name: ops.conv_transpose(
+        lambda name, _: ops.conv_transpose(
             x, w, stride=strides, padding=pads, output_padding=more, dilation=dilations, groups=groups, name=name
         ),
     )  # fmt: skip
 
 
 def _matmul(call: Call) -> Compute:
-    return ops.matmul(call.tensor(0), call.tensor(1), name=call.name)
+    a, b = call.tensor(0), call.tensor(1)
+    if len(a.shape) > 1 and len(b.shape) > 1:
+        return ops.matmul(a, b, name=call.name)
+    size = b.shape[-2] if len(b.shape) > 1 else b.shape[0]
+    if a.shape[-1] != size:
+        raise GraphError(
+            f"MatMul {call.node.name}: the inner sizes {a.shape[-1]} and {size} differ"
+        )
+    k = te.reduce_axis(size, "k")
+
+    def body(*axes: Expr) -> Expr:  # a vector's dimension is not in the result
+        if len(b.shape) == 1:
+            return te.sum(a[(*axes, k.var)] * b[k.var], k)
+        return te.sum(a[k.var] * b[(*axes[:-1], k.var, axes[-1])], k)
+
+    shape = a.shape[:-1] if len(b.shape) == 1 else (*b.shape[:-2], b.shape[-1])
+    return te.compute(shape, lambda *axes: body(*axes), name=call.name)
 
 
 def _gemm(call: Call) -> Compute:
     alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
     biased = call.has(2) and beta != 0.0
+    dtype, plain = call.tensor(0).dtype, not biased and alpha == 1.0
     y = ops.matmul(
-        call.tensor(0), call.tensor(1), transpose_a=bool(call.attribute("transA", 0)),
-        transpose_b=bool(call.attribute("transB", 0)), name=f"{call.name}.acc" if biased or alpha != 1.0 else call.name,
+        call.tensor(0), call.tensor(1), accumulate=None if plain else wider(dtype), transpose_a=bool(call.attribute("transA", 0)),
+        transpose_b=bool(call.attribute("transB", 0)), name=call.name if plain else f"{call.name}.acc",
     )  # fmt: skip
-    if not biased and alpha == 1.0:
+    if plain:
         return y
     operands = [y, *([call.operand(2)] if biased else [])]
 
     def f(a: Expr, *c: Expr) -> Expr:
         a = a * alpha if alpha != 1.0 else a
-        return a + (c[0] * beta if beta != 1.0 else c[0]) if c else a
+        if c:
+            more = te.cast(c[0], a.dtype)
+            a = a + (more * beta if beta != 1.0 else more)
+        return te.cast(a, dtype)
 
     return ops.elementwise(call.name, f, *operands)
-
-
-def _einsum(call: Call) -> Compute:
-    """Products summed over the letters that the result lacks; without ellipsis or diagonals."""
-    equation = str(call.attribute("equation")).replace(" ", "")
-    left, arrow, right = equation.partition("->")
-    terms = left.split(",")
-    letters = "".join(dict.fromkeys(c for t in terms for c in t))
-    if not arrow:  # those that occur once, in alphabetical order
-        right = "".join(sorted(c for c in letters if left.count(c) == 1))
-    tensors = [call.tensor(n) for n in range(len(terms))]
-    whole = f"Einsum {call.node.name}: {equation!r}"
-    if "." in equation or any(len(set(t)) < len(t) for t in terms):
-        raise GraphError(f"{whole}: ellipsis and diagonals are not implemented")
-    sizes: dict[str, int] = {}
-    for term, t in zip(terms, tensors):
-        if len(term) != len(t.shape) or any(
-            sizes.setdefault(c, n) != n for c, n in zip(term, t.shape)
-        ):
-            raise GraphError(f"{whole} does not fit the shapes {[list(x.shape) for x in tensors]}")
-    reduced = {c: te.reduce_axis(sizes[c], c) for c in letters if c not in right}
-
-    def body(*axes: Expr) -> Expr:
-        at = {**dict(zip(right, axes)), **{c: r.var for c, r in reduced.items()}}
-        out = tensors[0][tuple(at[c] for c in terms[0])]
-        for t, term in zip(tensors[1:], terms[1:]):
-            out = out * t[tuple(at[c] for c in term)]
-        return te.sum(out, list(reduced.values())) if reduced else out
-
-    return te.compute([sizes[c] for c in right], lambda *axes: body(*axes), name=call.name)
 
 
 OPERATORS: Table = {
@@ -125,5 +126,5 @@ OPERATORS: Table = {
     "ConvTranspose": ("anchor", _conv_transpose),
     "MatMul": ("anchor", _matmul),
     "Gemm": ("anchor", _gemm),
-    "Einsum": ("anchor", _einsum),
+    "Einsum": ("anchor", einsum),
 }

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tilewright.errors import GraphError
-from tilewright.graph.operators.call import Call, Table, view_shape
+from tilewright.graph.operators.call import Call, Lower, Table, view_shape
 from tilewright.tensor import ops, te
 from tilewright.tensor.expr import Const, Expr
-from tilewright.tensor.te import Compute
+from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["OPERATORS"]
 
@@ -38,12 +37,6 @@ def _slice(call: Call) -> Compute:
     return ops.slice_(x, first, sizes, by, name=call.name)
 
 
-def _gather(call: Call) -> Compute:
-    return ops.gather(
-        call.tensor(0), call.tensor(1), axis=int(call.attribute("axis", 0)), name=call.name
-    )
-
-
 def _tile(call: Call) -> Compute:
     x, times = call.tensor(0), call.numbers(1) or []
     shape = [n * t for n, t in zip(x.shape, times)]
@@ -58,16 +51,15 @@ def _pad(call: Call) -> Compute:
     x = call.tensor(0)
     pads = call.numbers(1, "pads") or []
     mode = call.attribute("mode", "constant")
-    value = float(call.attribute("value", 0.0))
-    if call.has(2) and call.constants[2] is not None:
-        value = float(call.constants[2].reshape(-1)[0])
+    value: float | Tensor = float(call.attribute("value", 0.0))
+    if call.has(2):
+        known = call.constants[2]
+        value = call.tensor(2) if known is None else known.reshape(-1)[0].item()
     rank = len(x.shape)
     axes = call.numbers(3) or list(range(rank))
     before, after = [0] * rank, [0] * rank
     for n, a in enumerate(axes):
         before[a], after[a] = pads[n], pads[len(axes) + n]
-    if min(*before, *after, 0) < 0:
-        raise GraphError(f"Pad {call.node.name}: negative padding is not implemented; use Slice")
     return ops.pad(x, before, after, mode=mode, value=value, name=call.name)
 
 
@@ -88,10 +80,11 @@ def _depth_to_space(call: Call) -> Compute:
 def _space_to_depth(call: Call) -> Compute:
     x, b = call.tensor(0), int(call.attribute("blocksize"))
     n, c, h, w = x.shape
+    columns_first = call.attribute("mode", "DCR") == "CRD"
 
     def body(i: Expr, d: Expr, y: Expr, z: Expr) -> Expr:
-        block = d // c
-        return x[(i, d % c, y * b + block // b, z * b + block % b)]
+        block, channel = (d % (b * b), d // (b * b)) if columns_first else (d // c, d % c)
+        return x[(i, channel, y * b + block // b, z * b + block % b)]
 
     return te.compute((n, c * b * b, h // b, w // b), body, name=call.name)
 
@@ -109,21 +102,26 @@ def _trilu(call: Call) -> Compute:
     return te.compute(x.shape, lambda *axes: body(*axes), name=call.name)
 
 
-def _cum_sum(call: Call) -> Compute:
-    """Each sum by itself: the work grows with the square of the axis."""
-    x = call.tensor(0)
-    axis = (call.numbers(1) or [0])[0] % len(x.shape)
-    exclusive, reverse = bool(call.attribute("exclusive", 0)), bool(call.attribute("reverse", 0))
-    k = te.reduce_axis(x.shape[axis], "k")
+def _cumulative(op: str) -> Lower:
+    def lower(call: Call) -> Compute:
+        """Each result by itself: the work grows with the square of the axis."""
+        x = call.tensor(0)
+        axis = (call.numbers(1) or [0])[0] % len(x.shape)
+        exclusive = bool(call.attribute("exclusive", 0))
+        reverse = bool(call.attribute("reverse", 0))
+        k = te.reduce_axis(x.shape[axis], "k")
 
-    def body(*axes: Expr) -> Expr:
-        at = [*axes]
-        at[axis] = k.var
-        first, second = (axes[axis], k.var) if reverse else (k.var, axes[axis])
-        inside = first < second if exclusive else first <= second
-        return te.sum(te.select(inside, x[tuple(at)], te.cast(0, x.dtype)), k)
+        def body(*axes: Expr) -> Expr:
+            at = [*axes]
+            at[axis] = k.var
+            first, second = (axes[axis], k.var) if reverse else (k.var, axes[axis])
+            inside = first < second if exclusive else first <= second
+            each = te.select(inside, x[tuple(at)], te.identity(op, x.dtype))
+            return te.sum(each, k) if op == "sum" else te.prod(each, k)
 
-    return te.compute(x.shape, lambda *axes: body(*axes), name=call.name)
+        return te.compute(x.shape, lambda *axes: body(*axes), name=call.name)
+
+    return lower
 
 
 OPERATORS: Table = {
@@ -131,11 +129,11 @@ OPERATORS: Table = {
     "Reshape": ("move", _reshape),
     "Concat": ("move", _concat),
     "Slice": ("move", _slice),
-    "Gather": ("move", _gather),
     "Tile": ("move", _tile),
     "Pad": ("move", _pad),
     "DepthToSpace": ("move", _depth_to_space),
     "SpaceToDepth": ("move", _space_to_depth),
     "Trilu": ("move", _trilu),
-    "CumSum": ("rows", _cum_sum),
+    "CumSum": ("rows", _cumulative("sum")),
+    "CumProd": ("rows", _cumulative("prod")),
 }

@@ -57,7 +57,9 @@ def _nearest(axis: _Axis, rounding: str) -> Callable[[Expr], Expr]:
     whole = axis.new == factor * axis.old and axis.scale == factor
     if whole and axis.mode == "asymmetric" and rounding == "floor":
         return lambda v: v // factor
-    if whole and axis.mode == "half_pixel":  # never halfway between two elements
+    if (
+        whole and axis.mode == "half_pixel" and rounding.startswith("round")
+    ):  # never halfway between two elements
         return lambda v: v // factor
     steps: dict[str, Callable[[Expr], Expr]] = {
         "round_prefer_floor": lambda p: te.ceil(p - 0.5),
@@ -113,6 +115,10 @@ def _axes(call: Call, x: Tensor) -> dict[int, _Axis]:
     sizes = None if old_form else call.numbers(3)
     if sizes:
         scales = [n / x.shape[d] for n, d in zip(sizes, which)]
+        policy = call.attribute("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":  # one scale for all axes
+            scales = [(min if policy == "not_larger" else max)(scales)] * len(which)
+            sizes = [math.floor(s * x.shape[d] + 0.5) for s, d in zip(scales, which)]
     else:
         n = 1 if old_form else 2
         value = call.constants[n] if n < len(call.constants) else None
@@ -121,14 +127,9 @@ def _axes(call: Call, x: Tensor) -> dict[int, _Axis]:
             raise GraphError(f"{call.node.op} {call.node.name}: sizes or scales must be constants")
         scales = [float(s) for s in found]
         sizes = [math.floor(x.shape[d] * s) for s, d in zip(scales, which)]
-    policy = call.attribute("keep_aspect_ratio_policy", "stretch")
-    if (
-        policy != "stretch"
-        or call.attribute("antialias", 0)
-        or call.attribute("exclude_outside", 0)
-    ):
+    if call.attribute("antialias", 0) or call.attribute("exclude_outside", 0):
         raise GraphError(
-            f"{call.node.op} {call.node.name}: antialias, exclude_outside and keep_aspect_ratio_policy are not implemented"
+            f"{call.node.op} {call.node.name}: antialias and exclude_outside are not implemented"
         )
     return {
         d: _Axis(x.shape[d], n, s, mode)

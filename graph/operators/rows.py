@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tilewright.errors import GraphError
 from tilewright.graph.operators.call import Call, Lower, Table
 from tilewright.tensor import ops, te
-from tilewright.tensor.expr import Expr
+from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.ops.precision import wider
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["OPERATORS"]
 
 
+def _reduced(call: Call) -> list[int]:
+    """The axes of a reduction; none given means all, or with `noop_with_empty_axes` none."""
+    axes = call.numbers(1, "axes")
+    if axes or call.attribute("noop_with_empty_axes", 0):
+        return axes or []
+    return list(range(len(call.tensor(0).shape)))
+
+
 def _reduce(op: str) -> Lower:
     def lower(call: Call) -> Compute:
         x = call.tensor(0)
-        axes = call.numbers(1, "axes")
+        axes = _reduced(call)
         if not axes:
-            axes = list(range(len(x.shape)))
+            return te.compute(x.shape, lambda *v: x[v], name=call.name)
         keep = bool(call.attribute("keepdims", 1))
         if op == "mean":
             return ops.mean(x, axes, keepdims=keep, name=call.name)
@@ -35,9 +46,7 @@ def _softmax(f: Callable[..., Compute]) -> Lower:
         axis = int(call.attribute("axis", 1)) % max(1, len(x.shape))
         if axis == len(x.shape) - 1 or all(n == 1 for n in x.shape[axis + 1 :]):
             return f(x, axis=axis, name=call.name)
-        raise GraphError(
-            f"{call.node.op} {call.node.name}: before opset 13 it flattens axes from {axis} on, which is not implemented"
-        )
+        return f(x, axis=range(axis, len(x.shape)), name=call.name)
 
     return lower
 
@@ -61,8 +70,10 @@ def _composed(before: Callable[[Expr], Expr], after: Callable[[Expr], Expr]) -> 
 
     def lower(call: Call) -> Compute:
         x = call.tensor(0)
-        axes = call.numbers(1, "axes") or list(range(len(x.shape)))
+        axes = _reduced(call)
         keep = bool(call.attribute("keepdims", 1))
+        if not axes:
+            return ops.elementwise(call.name, lambda v: after(before(v)), x)
         each = ops.elementwise(f"{call.name}.each", before, x)
         total = ops.reduce(each, "sum", axes, keepdims=keep, name=f"{call.name}.sum")
         return ops.elementwise(call.name, after, total)
@@ -70,11 +81,36 @@ def _composed(before: Callable[[Expr], Expr], after: Callable[[Expr], Expr]) -> 
     return lower
 
 
+def _in_single(lower: Lower) -> Lower:
+    """Compute float16 and bfloat16 in float32, and round at the end."""
+
+    def whole(call: Call) -> Compute:
+        dtype = call.tensor(0).dtype
+        single = wider(dtype)
+        if single is dtype:
+            return lower(call)
+        tensors = tuple(
+            t if t is None or not t.dtype.is_float
+            else ops.elementwise(f"{call.name}.in{n}", lambda v: te.cast(v, single), t)
+            for n, t in enumerate(call.tensors)
+        )  # fmt: skip
+        out = lower(replace(call, tensors=tensors, name=f"{call.name}.wide"))
+        return ops.elementwise(call.name, lambda v: te.cast(v, dtype), out)
+
+    return whole
+
+
 def _log_sum_exp(call: Call) -> Compute:
     x = call.tensor(0)
-    axes = call.numbers(1, "axes") or list(range(len(x.shape)))
+    axes = _reduced(call)
     keep = bool(call.attribute("keepdims", 1))
-    top = ops.reduce(x, "max", axes, name=f"{call.name}.max")
+    if not axes:
+        return te.compute(x.shape, lambda *v: x[v], name=call.name)
+    most = ops.reduce(x, "max", axes, name=f"{call.name}.max")
+    # an infinite maximum is no shift: the difference of two infinities is no number
+    top = ops.elementwise(
+        f"{call.name}.top", lambda m: te.select(te.abs(m) < math.inf, m, te.cast(0, m.dtype)), most
+    )
     e = ops.elementwise(f"{call.name}.exp", lambda v, m: te.exp(v - m), x, top)
     total = ops.reduce(e, "sum", axes, name=f"{call.name}.sum")
     out = ops.elementwise(f"{call.name}.log", lambda s, m: te.log(s) + m, total, top)
@@ -165,20 +201,55 @@ def _lp_norm(call: Call) -> Compute:
     axis = int(call.attribute("axis", -1))
     each = ops.elementwise(f"{call.name}.each", te.abs if p == 1 else lambda v: v * v, x)
     total = ops.reduce(each, "sum", [axis], name=f"{call.name}.sum")
-    return ops.elementwise(call.name, lambda v, s: v / (s if p == 1 else te.sqrt(s)), x, total)
+
+    def body(v: Expr, s: Expr) -> Expr:  # a row of zeros stays one
+        return te.select(te.equal(s, 0.0), s, v / (s if p == 1 else te.sqrt(s)))
+
+    return ops.elementwise(call.name, body, x, total)
+
+
+def _hardmax(call: Call) -> Compute:
+    """One where the first greatest element of each row is, zero elsewhere."""
+    x = call.tensor(0)
+    axis = int(call.attribute("axis", -1 if call.node.opset >= 13 else 1)) % len(x.shape)
+    axes = [axis] if call.node.opset >= 13 else list(range(axis, len(x.shape)))
+    top = ops.reduce(x, "max", axes, name=f"{call.name}.max")
+    runs = {d: te.reduce_axis(x.shape[d], f"r{d}") for d in axes}
+    names = [f"i{d}" for d in range(len(x.shape))]
+
+    def flat(at: Sequence[Expr]) -> Expr:
+        out: Expr = Const(0)
+        for d in axes:
+            out = out * x.shape[d] + at[d]
+        return te.cast(out, "int64")
+
+    def place(*v: Expr) -> Expr:
+        at = [runs[d].var if d in runs else e for d, e in enumerate(v)]
+        hit = te.equal(x[tuple(at)], top[v])
+        return te.min(te.select(hit, flat(at), te.cast(x.size, "int64")), list(runs.values()))
+
+    first = te.compute(top.shape, place, f"{call.name}.place", axes=names)
+
+    def body(*v: Expr) -> Expr:
+        row = tuple(Const(0) if d in runs else e for d, e in enumerate(v))
+        hit = te.equal(first[row], flat(v))
+        return te.select(hit, te.cast(1, x.dtype), te.cast(0, x.dtype))
+
+    return te.compute(x.shape, lambda *v: body(*v), name=call.name)
 
 
 OPERATORS: Table = {
-    "ReduceL1": ("rows", _composed(te.abs, lambda s: s)),
-    "ReduceL2": ("rows", _composed(lambda v: v * v, te.sqrt)),
-    "ReduceSumSquare": ("rows", _composed(lambda v: v * v, lambda s: s)),
-    "ReduceLogSum": ("rows", _composed(lambda v: v, te.log)),
-    "ReduceLogSumExp": ("rows", _log_sum_exp),
+    "ReduceL1": ("rows", _in_single(_composed(te.abs, lambda s: s))),
+    "ReduceL2": ("rows", _in_single(_composed(lambda v: v * v, te.sqrt))),
+    "ReduceSumSquare": ("rows", _in_single(_composed(lambda v: v * v, lambda s: s))),
+    "ReduceLogSum": ("rows", _in_single(_composed(lambda v: v, te.log))),
+    "ReduceLogSumExp": ("rows", _in_single(_log_sum_exp)),
     "ArgMax": ("rows", _extreme_place("max")),
     "ArgMin": ("rows", _extreme_place("min")),
-    "InstanceNormalization": ("rows", _instance_norm),
-    "GroupNormalization": ("rows", _group_norm),
-    "LpNormalization": ("rows", _lp_norm),
+    "Hardmax": ("rows", _hardmax),
+    "InstanceNormalization": ("rows", _in_single(_instance_norm)),
+    "GroupNormalization": ("rows", _in_single(_group_norm)),
+    "LpNormalization": ("rows", _in_single(_lp_norm)),
     **{
         f"Reduce{op}": ("rows", _reduce(op.lower())) for op in ("Sum", "Max", "Min", "Prod", "Mean")
     },

@@ -6,10 +6,11 @@ from tilewright.graph.ir import Graph
 from tilewright.graph.passes.algebra import simplify_algebra
 from tilewright.graph.passes.cleanup import eliminate_common, eliminate_dead, fold_constants
 from tilewright.graph.passes.convolution import decompose_batch_norm, fold_into_weights
+from tilewright.graph.passes.signed_weights import signed_weights
 
 __all__ = [
-    "decompose_batch_norm", "eliminate_common", "eliminate_dead", "fold_constants", "fold_into_weights", "simplify",
-    "simplify_algebra",
+    "decompose_batch_norm", "eliminate_common", "eliminate_dead", "fold_constants", "fold_into_weights",
+    "signed_weights", "simplify", "simplify_algebra",
 ]  # fmt: skip
 
 
@@ -22,6 +23,7 @@ def simplify(graph: Graph) -> Graph:
             fold_constants,
             simplify_algebra,
             fold_into_weights,
+            signed_weights,
             eliminate_common,
             eliminate_dead,
         ):

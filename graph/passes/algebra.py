@@ -117,8 +117,8 @@ def _transposes(r: _Rewriter, n: Node) -> Node | None:
 
 
 def _division(r: _Rewriter, n: Node) -> Node | None:
-    """x / c becomes x * (1/c)."""
-    if n.op != "Div":
+    """x / c becomes x * (1/c), unless the quotient decides how numbers are rounded to integers."""
+    if n.op != "Div" or n.attribute("exact"):
         return n
     divisor = r.constant(n.inputs[1])
     if divisor is None or not np.issubdtype(divisor.dtype, np.floating) or (divisor == 0).any():

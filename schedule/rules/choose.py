@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tilewright.schedule.rules.dot import dot
+from tilewright.schedule.rules.dotplan import may_use_dots
 from tilewright.schedule.rules.elementwise import elementwise
 from tilewright.schedule.rules.naive import naive
 from tilewright.schedule.rules.rows import rows
@@ -23,4 +25,5 @@ def default_rules(workload: Workload) -> tuple[Rule, ...]:
     """The rules tried on a workload; the first gives the default schedule, candidate zero."""
     if workload.anchor is None:
         return (naive, elementwise)
-    return (naive, tile, winograd, stream, rows)
+    dots = (dot,) if may_use_dots(workload) else ()
+    return (naive, *dots, tile, winograd, stream, rows)

@@ -11,7 +11,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Const, Expr, Load, Poly, Select, Unary, Var, const_value, walk
 
 __all__ = [
-    "anchor_of", "epilogue_of", "extent_of", "inline_cheap", "lane_count", "pack_nest", "plain_nest", "stride_in",
+    "anchor_of", "epilogue_of", "extent_of", "inline_cheap", "lane_count", "n_bytes_of", "pack_nest", "plain_nest", "stride_in",
     "vector_sizes",
 ]  # fmt: skip
 
@@ -50,6 +50,15 @@ def extent_of(s: Schedule, loop: Var) -> int:
     if value is None:
         raise ScheduleError(f"extent({loop.name}): not a number; this rule runs on untiled loops")
     return int(value)
+
+
+def n_bytes_of(s: Schedule, name: str) -> int:
+    """The size of a buffer whose shape does not depend on knobs."""
+    buffer = s.program.buffer(name)
+    total = buffer.dtype.n_bytes
+    for n in buffer.shape:
+        total *= int(const_value(n) or 1)
+    return total
 
 
 def _cheap(store: Store) -> bool:

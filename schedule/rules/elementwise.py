@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tilewright.schedule.program import Pragma
 from tilewright.schedule.rules.common import (
     extent_of,
     inline_cheap,
     lane_count,
+    n_bytes_of,
     stride_in,
     vector_sizes,
 )
@@ -13,6 +15,8 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Load, Var, walk
 
 __all__ = ["elementwise"]
+
+MANY_CACHES = 2  # sizes of the last cache from which results are sent past it
 
 
 def elementwise(s: Schedule) -> None:
@@ -36,6 +40,8 @@ def _schedule(s: Schedule, block: str) -> None:
         f"{block}.v", vector_sizes(extent_of(s, vector), lanes, most=8 if axis is None else 2)
     )
     v0, v1 = s.split(vector, [size])
+    if vector == last and _large(s, block) and s.knob.choice(f"{block}.nontemporal", [False, True]):
+        s.pragma(block, Pragma.NONTEMPORAL)
     if axis is None:
         s.vectorize(v1)
         s.parallel(s.fuse(*(v0 if v == vector else v for v in loops)))
@@ -48,6 +54,14 @@ def _schedule(s: Schedule, block: str) -> None:
     s.vectorize(v1)
     s.unroll(o1)
     s.parallel(s.fuse(*outer))
+
+
+def _large(s: Schedule, block: str) -> bool:
+    """Whether no cache holds a block's result until it is read."""
+    return (
+        s.task is not None
+        and n_bytes_of(s, s.program.blocks()[block].buffer) >= MANY_CACHES * s.task.target.l3_bytes
+    )
 
 
 def _transposed(s: Schedule, block: str, last: Var) -> Var | None:

@@ -26,19 +26,20 @@ def rows(s: Schedule) -> None:
     if depth == 0:
         raise ScheduleError("rows: the reductions leave no axis to share; this rule needs rows")
     rows = spatial[:depth]
-    whole = _short(s, rows) and s.knob.choice("row", ["loops", "registers"]) == "registers"
+    called = [b for b in blocks if not _at_load(s, b)]
+    whole = _short(s, called, rows) and s.knob.choice("row", ["loops", "registers"]) == "registers"
     if whole:
         count = s.knob.values("rows", [n for n in (1, 2, 3, 4) if n <= extent_of(s, rows[-1])])
         rows[-1], some = s.split(rows[-1], [count])
         s.reorder(rows[-1], some)
     outer = s.fuse(*rows)
-    once = {b: _iterations(s, b) for b in blocks if s.reduction(b)}
-    for block in reversed(blocks[:-1]):
+    once = {b: _iterations(s, b) for b in called if s.reduction(b)}
+    for block in reversed(called[:-1]):
         s.compute_at(block, outer)
     for block, n in once.items():
         if _iterations(s, block) > MOST_REPEATED * n:
             raise ScheduleError(f"rows: rows share what {block} computes, which would be repeated")
-    for block in s.blocks():
+    for block in called:
         if whole:
             _in_registers(s, block, outer)
         else:
@@ -46,17 +47,22 @@ def rows(s: Schedule) -> None:
     s.parallel(outer)
 
 
-def _short(s: Schedule, rows: list[Var]) -> bool:
+def _at_load(s: Schedule, block: str) -> bool:
+    """Whether a block runs once, at load time."""
+    return s.program.buffer(s.program.blocks()[block].buffer).role is Role.PACKED
+
+
+def _short(s: Schedule, blocks: list[str], rows: list[Var]) -> bool:
     """Whether all that is computed of a row fits into registers, in more than one stage."""
     n_rows = math.prod(extent_of(s, v) for v in rows)
-    for block in s.blocks():
+    for block in blocks:
         size = _iterations(s, block) / n_rows
         if size > MOST_IN_REGISTERS * lane_count(s, block) or size not in (
             1,
             const_value(s.extent(s.loops(block)[-1])),
         ):
             return False
-    return len(s.blocks()) > 1
+    return len(blocks) > 1
 
 
 def _in_registers(s: Schedule, block: str, outer: Var) -> None:
@@ -78,7 +84,7 @@ def _iterations(s: Schedule, block: str) -> float:
 
 def _row_loops(s: Schedule, blocks: list[str], spatial: list[Var]) -> int:
     """Leading axes of the result that no stage reduces."""
-    reductions = [b for b in blocks if s.reduction(b)]
+    reductions = [b for b in blocks if s.reduction(b) and not _at_load(s, b)]
     if not reductions:
         return max(1, len(spatial) - 1)
     kept = []

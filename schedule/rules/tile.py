@@ -27,11 +27,15 @@ from tilewright.schedule.rules.common import (
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Const, Expr, Load, Select, Var, const_value, walk
 
-__all__ = ["tile", "vector_axes"]
+__all__ = [
+    "AT_LOAD", "VectorAxis", "accumulate", "finish_epilogue", "finish_init", "is_scheduled", "reduction_order",
+    "require_registers", "tile", "tile_levels", "vector_axes", "window_options",
+]  # fmt: skip
 
 REGISTER_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 MOST_COPIED = 27  # steps of a window whose code may be written anew for each border
 LEAST_ROW = 4  # results beside each other in memory, for square blocks to be worth while
+AT_LOAD = (Role.CONST, Role.PACKED)  # what is known when a kernel is loaded
 CACHE_SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 
 
@@ -78,7 +82,7 @@ def vector_axes(s: Schedule, block: str) -> list[VectorAxis]:
                 must.append((load.buffer, dims[0]))
             else:
                 possible = False
-        packs_inputs = any(s.program.buffer(b).role is not Role.CONST for b, _ in must)
+        packs_inputs = any(s.program.buffer(b).role not in AT_LOAD for b, _ in must)
         if (
             possible
             and (contiguous or (must and not packs_inputs))
@@ -99,14 +103,14 @@ def tile(s: Schedule) -> None:
     vector = s.knob.choice("vector", axes)
     lanes = lane_count(s, anchor)
     spatial, reduced = s.spatial(anchor), s.reduction(anchor)
-    levels = {v: _levels(s, v, vector.axis, lanes) for v in spatial}
-    _require_registers(s, levels, vector.axis, lanes)
-    window, main = _reduction_order(s, reduced)
-    unroll_window = bool(window) and s.knob.choice("unroll_window", _window_options(s, window))
+    levels = {v: tile_levels(s, v, vector.axis, lanes) for v in spatial}
+    require_registers(s, levels, vector.axis, lanes)
+    window, main = reduction_order(s, reduced)
+    unroll_window = bool(window) and s.knob.choice("unroll_window", window_options(s, window))
     inner_first = s.knob.choice("order", ["vector_outer", "vector_inner"]) == "vector_inner"
     packs = list(vector.must_pack)
     for buffer, dim in vector.may_pack:
-        const = s.program.buffer(buffer).role is Role.CONST
+        const = s.program.buffer(buffer).role in AT_LOAD
         if s.knob.choice(f"pack.{buffer}", [True, False] if const else [False, True]):
             packs.append((buffer, dim))
     producers = [b for b in s.blocks() if b != anchor and _feeds(s, b, anchor)]
@@ -150,7 +154,7 @@ def tile(s: Schedule) -> None:
     final = None
     if not vector.contiguous and row >= LEAST_ROW:
         final, epilogue = epilogue or s.cache_write(anchor), None
-    local = _accumulate(s, anchor, epilogue, home)
+    local = accumulate(s, anchor, epilogue, home)
     for v in unrolled:
         s.unroll(v)
     if unroll_window:
@@ -161,9 +165,9 @@ def tile(s: Schedule) -> None:
     for v in register:
         s.unroll(v)
     s.vectorize(lane)
-    _finish_init(s, f"{anchor}.init", home, lane)
+    finish_init(s, f"{anchor}.init", home, lane)
     if local is not None:
-        _finish_epilogue(s, local, home, vector)
+        finish_epilogue(s, local, home, vector)
     if final is not None:
         _transpose_back(s, final, shared, spatial.index(vector.axis), lanes)
     _place_producers(s, producers, anchor, shared, lane, small=_steps(s, window) <= MOST_COPIED)
@@ -172,12 +176,12 @@ def tile(s: Schedule) -> None:
         if s.program.buffer(name).role is Role.TEMP:
             pack_nest(s, name)
     for block in s.blocks():
-        if s.loops(block) and not _scheduled(s, block):
+        if s.loops(block) and not is_scheduled(s, block):
             plain_nest(s, block)
     s.require(s.code_size() <= 400.0)
 
 
-def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] | None:
+def tile_levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] | None:
     """Sizes of the cache and register tiles of an axis, or None for an axis of one element."""
     n = extent_of(s, v)
     if n == 1 and v != vector:
@@ -192,9 +196,10 @@ def _levels(s: Schedule, v: Var, vector: Var, lanes: int) -> tuple[Expr, Expr] |
     return outer, inner
 
 
-def _require_registers(
+def require_registers(
     s: Schedule, levels: dict[Var, tuple[Expr, Expr] | None], vector: Var, lanes: int
 ) -> None:
+    """Demand that the accumulators and a row of operands fit into the registers."""
     assert s.task is not None
     accumulators: Expr = Const(1)
     row: Expr = Const(1)
@@ -208,7 +213,7 @@ def _require_registers(
         s.require(accumulators + row <= s.task.target.n_registers - 1)
 
 
-def _reduction_order(s: Schedule, reduced: list[Var]) -> tuple[list[Var], list[Var]]:
+def reduction_order(s: Schedule, reduced: list[Var]) -> tuple[list[Var], list[Var]]:
     """Window axes (short, several) and the main reduction axis."""
     if len(reduced) == 1:
         return ([], reduced) if extent_of(s, reduced[0]) > 8 else (reduced, [])
@@ -223,7 +228,8 @@ def _steps(s: Schedule, window: list[Var]) -> int:
     return total
 
 
-def _window_options(s: Schedule, window: list[Var]) -> list[bool]:
+def window_options(s: Schedule, window: list[Var]) -> list[bool]:
+    """Whether to unroll the window, the better choice first."""
     total = _steps(s, window)
     return [True, False] if total <= 9 else [False, True] if total <= 25 else [False]
 
@@ -233,7 +239,7 @@ def _feeds(s: Schedule, block: str, anchor: str) -> bool:
     return s.program.buffer(store.buffer).role is Role.TEMP and anchor in s.consumers(store.buffer)
 
 
-def _accumulate(s: Schedule, anchor: str, epilogue: str | None, home: Var) -> str | None:
+def accumulate(s: Schedule, anchor: str, epilogue: str | None, home: Var) -> str | None:
     """Keep the accumulators in registers; returns the block that reads them."""
     if epilogue is None:
         epilogue = s.cache_write(anchor)
@@ -242,7 +248,8 @@ def _accumulate(s: Schedule, anchor: str, epilogue: str | None, home: Var) -> st
     return epilogue
 
 
-def _finish_init(s: Schedule, block: str, home: Var, lane: Var) -> None:
+def finish_init(s: Schedule, block: str, home: Var, lane: Var) -> None:
+    """Unroll what writes the accumulators' initial values, in vectors."""
     loops = s.loops(block)
     inner = loops[loops.index(home) + 1 :]
     for v in inner:
@@ -252,7 +259,8 @@ def _finish_init(s: Schedule, block: str, home: Var, lane: Var) -> None:
             s.unroll(v)
 
 
-def _finish_epilogue(s: Schedule, block: str, home: Var, vector: VectorAxis) -> None:
+def finish_epilogue(s: Schedule, block: str, home: Var, vector: VectorAxis) -> None:
+    """Unroll what reads the accumulators, in vectors along the same axis."""
     store = s.program.blocks()[block]
     accumulator = next(
         n
@@ -344,7 +352,8 @@ def _padding_of_scalars(s: Schedule, block: str, anchor: str, lane: Var) -> bool
     return not any(n == lane for r in reads for i in r.indices for n in walk(i))
 
 
-def _scheduled(s: Schedule, block: str) -> bool:
+def is_scheduled(s: Schedule, block: str) -> bool:
+    """Whether a block has annotated loops, or runs at load time only."""
     path, _ = s.program.path(block)
     from tilewright.schedule.program import LoopKind
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tilewright.errors import TilewrightError
     from tilewright.graph import CompiledModel, load_onnx
     from tilewright.measure import LocalPool, Pool, RayPool
-    from tilewright.records import Record, RecordStore
+    from tilewright.records import Record, RecordStore, read_ansor, read_autotvm
     from tilewright.schedule.schedule import Schedule
     from tilewright.schedule.space import Space
     from tilewright.schedule.task import Task
@@ -45,6 +45,8 @@ __all__ = [
     "compile",
     "inspect_kernel",
     "load_onnx",
+    "read_ansor",
+    "read_autotvm",
     "te",
     "tune",
 ]
@@ -68,6 +70,8 @@ _HOME = {
     "compile": "compiling",
     "inspect_kernel": "codegen.inspection",
     "load_onnx": "graph",
+    "read_ansor": "records",
+    "read_autotvm": "records",
     "te": "tensor",
     "tune": "tuning",
 }

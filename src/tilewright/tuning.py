@@ -16,9 +16,10 @@ from tilewright.tensor import Workload
 
 if TYPE_CHECKING:
     from tilewright.codegen.target import Target
+    from tilewright.costmodel import CostModel
     from tilewright.measure import Pool
     from tilewright.records import RecordStore
-    from tilewright.tuner import Study
+    from tilewright.tuner import Searcher, Study
 
 __all__ = ["Subject", "seconds_of", "tasks_of", "tune"]
 
@@ -75,6 +76,9 @@ def tune(
     ray_address: str | None = None,
     target: Target | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    search: Searcher | None = None,
+    model: CostModel | None = None,
+    min_gain: float = 0.0,
     seed: int = 0,
     progress: bool = True,
     winograd: bool = True,
@@ -100,6 +104,13 @@ def tune(
         This machine by default.
     shapes : mapping, optional
         Shapes of inputs that are open in a model.
+    search : Searcher, optional
+        What proposes candidates; `Evolutionary` by default.
+    model : CostModel, optional
+        What it is guided by; gradient-boosted trees by default.
+    min_gain : float
+        End when the next trials are expected to save less than this share of the model's time, such as
+        0.001. By default all trials are spent, unless nothing is left to gain.
     seed : int
         The same seed gives the same candidates.
     progress : bool
@@ -111,7 +122,8 @@ def tune(
     Returns
     -------
     Study
-        Its `table` has the result of every task, its `interrupted` says whether Ctrl-C ended it.
+        Its `table` has the result of every task, its `interrupted` says whether Ctrl-C ended it, its `stopped`
+        why it ended before all trials were done.
     """
     from tilewright.records import RecordStore
     from tilewright.tuner import PlainProgress, RichProgress, Study
@@ -120,7 +132,9 @@ def tune(
     store = records if isinstance(records, RecordStore) else RecordStore(records)
     seconds = seconds_of(budget) if isinstance(budget, str) else budget
     with _opened(pool, ray_address) as workers:
-        study = Study(tasks, store, workers, seed=seed)
+        study = Study(
+            tasks, store, workers, search=search, model=model, min_gain=min_gain, seed=seed
+        )
         sink = None
         if progress:
             sink = RichProgress() if sys.stderr.isatty() else PlainProgress()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilewright.errors import TensorError
+from tilewright.tensor.expr import Const, Expr
 
-__all__ = ["axis_index", "check_lengths"]
+__all__ = ["axis_index", "check_lengths", "leading"]
 
 
 def axis_index(call: str, axis: int, rank: int) -> int:
@@ -35,3 +36,9 @@ def check_lengths(call: str, length: int, **sequences: Sequence[object]) -> None
             raise TensorError(
                 f"{call}: {name} has {len(values)} entries; give one for each of {length} dimensions"
             )
+
+
+def leading(own: Sequence[int], axes: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Indices of the leading dimensions of an operand that is broadcast to some leading axes."""
+    last = axes[len(axes) - len(own) :]
+    return tuple(Const(0) if n == 1 else v for n, v in zip(own, last))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tilewright.errors import TensorError
 from tilewright.tensor import te
-from tilewright.tensor.expr import Const, Expr
+from tilewright.tensor.expr import Const, Expr, ExprLike
 from tilewright.tensor.ops.axes import axis_index, check_lengths
 from tilewright.tensor.ops.elementwise import elementwise
 from tilewright.tensor.te import Compute, Tensor
@@ -128,26 +128,29 @@ def pad(
     after: Sequence[int],
     *,
     mode: str = "constant",
-    value: float = 0.0,
+    value: float | Tensor = 0.0,
     name: str = "Y",
 ) -> Compute:
-    """Pad every dimension.
+    """Pad every dimension; negative paddings cut.
 
     Parameters
     ----------
     before, after : one integer a dimension
-    mode : {"constant", "edge", "reflect"}
+    mode : {"constant", "edge", "reflect", "wrap"}
+    value : number or tensor of one element
     """
     call = f"pad({list(x.shape)}, {list(before)}, {list(after)}, mode={mode!r})"
     check_lengths(call, len(x.shape), before=before, after=after)
-    if mode not in ("constant", "edge", "reflect"):
-        raise TensorError(f"{call}: unknown mode; choose constant, edge or reflect")
+    if mode not in ("constant", "edge", "reflect", "wrap"):
+        raise TensorError(f"{call}: unknown mode; choose constant, edge, reflect or wrap")
     if mode == "reflect" and any(p >= n for p, n in zip((*before, *after), x.shape * 2)):
         raise TensorError(f"{call}: a reflected border must be smaller than the dimension")
     shape = [n + b + a for n, b, a in zip(x.shape, before, after)]
 
     def body(*axes: Expr) -> Expr:
         inner = [v - b for v, b in zip(axes, before)]
+        if mode == "wrap":
+            return x[tuple(v % n if n > 1 else Const(0) for v, n in zip(inner, x.shape))]
         if mode == "edge":
             return x[tuple(te.minimum(te.maximum(v, 0), n - 1) for v, n in zip(inner, x.shape))]
         if mode == "reflect":
@@ -160,7 +163,11 @@ def pad(
         ]
         if not tests:
             return x[tuple(inner)]
-        number = value if x.dtype.is_float else int(value)
+        number: ExprLike
+        if isinstance(value, (int, float)):
+            number = value if x.dtype.is_float else int(value)
+        else:
+            number = value[tuple(Const(0) for _ in value.shape)] if value.shape else _only(value)
         return te.select(te.logical_and(*tests), x[tuple(inner)], number)
 
     return te.compute(shape, lambda *axes: body(*axes), name=name)

@@ -6,16 +6,24 @@ from collections.abc import Sequence
 
 from tilewright.errors import TensorError
 from tilewright.tensor import te
+from tilewright.tensor.dtype import DType, as_dtype
 from tilewright.tensor.expr import Const, Expr, ExprLike
 from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.elementwise import broadcast_shape
+from tilewright.tensor.ops.precision import narrowed, wider
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["conv", "conv2d", "matmul", "padded"]
 
 
 def matmul(
-    a: Tensor, b: Tensor, *, name: str = "C", transpose_a: bool = False, transpose_b: bool = False
+    a: Tensor,
+    b: Tensor,
+    *,
+    name: str = "C",
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    accumulate: DType | str | None = None,
 ) -> Compute:
     """Matrix product of the last two dimensions, batches broadcast.
 
@@ -23,6 +31,9 @@ def matmul(
     ----------
     a : (..., m, k), or (..., k, m) if `transpose_a`
     b : (..., k, n), or (..., n, k) if `transpose_b`
+    accumulate : DType, optional
+        What products are computed and summed in, and the result's type. By default the operands' own
+        type; float16 and bfloat16 are summed in float32, and the sum is rounded.
     """
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise TensorError(
@@ -36,6 +47,7 @@ def matmul(
         )
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     k = te.reduce_axis(ka, "k")
+    short, wide = _types(a, accumulate)
     names = [f"b{d}" for d in range(len(batch))] + ["i", "j"]
 
     def index(t: Tensor, axes: tuple[Expr, ...], row: Expr, column: Expr) -> Expr:
@@ -50,9 +62,16 @@ def matmul(
         lead = tuple(outer)
         left = index(a, lead, k.var, i) if transpose_a else index(a, lead, i, k.var)
         right = index(b, lead, j, k.var) if transpose_b else index(b, lead, k.var, j)
-        return te.sum(left * right, k)
+        return te.sum(te.cast(left, wide) * te.cast(right, wide), k)
 
-    return te.compute((*batch, m, n), body, name, axes=names)
+    return narrowed((*batch, m, n), body, name, short, axes=names)
+
+
+def _types(x: Tensor, accumulate: DType | str | None) -> tuple[DType, DType]:
+    """The type of a sum of products, and that in which it is computed."""
+    if accumulate is not None:
+        return as_dtype(accumulate), as_dtype(accumulate)
+    return x.dtype, wider(x.dtype)
 
 
 def padded(
@@ -83,6 +102,8 @@ def conv(
     dilation: Sequence[int] | None = None,
     groups: int = 1,
     name: str = "Y",
+    accumulate: DType | str | None = None,
+    fill: ExprLike | None = None,
 ) -> Compute:
     """Convolution of any number of spatial dimensions, channels first.
 
@@ -93,6 +114,10 @@ def conv(
     stride, dilation : one integer a spatial dimension
     padding : (before, after) for each spatial dimension
     groups : int
+    accumulate : DType, optional
+        As in `matmul`.
+    fill : scalar, optional
+        What the input is padded with, zero by default.
     """
     dims = len(x.shape) - 2
     dilation = dilation or [1] * dims
@@ -109,24 +134,30 @@ def conv(
     ]
     if min(sizes) < 1:
         raise TensorError(f"{call}: the kernel is larger than the padded input")
-    before, after = ([p[n] for p in padding] for n in range(2))
-    source = padded(x, before, after, te.identity("sum", x.dtype), f"{name}.pad")
+    fill = te.cast(0, x.dtype) if fill is None else fill
+    source = padded(x, [b for b, _ in padding], [a for _, a in padding], fill, f"{name}.pad")
+    short, wide = _types(x, accumulate)
     letters = "dhw"[-dims:]
     channel = te.reduce_axis(per_group, "ic")
     window = [te.reduce_axis(k, f"k{c}") for k, c in zip(kernel, letters)]
     depthwise = per_group == 1 and groups == out_channels
 
+    def product(x: Expr, w: Expr) -> Expr:
+        return te.cast(x, wide) * te.cast(w, wide)
+
     def body(n: Expr, oc: Expr, *place: Expr) -> Expr:
         at = [p * s + r.var * d for p, s, r, d in zip(place, stride, window, dilation)]
         if depthwise:
-            return te.sum(source[(n, oc, *at)] * w[(oc, 0, *window)], window)
+            return te.sum(product(source[(n, oc, *at)], w[(oc, 0, *window)]), window)
         base: Expr = (
             channel.var if groups == 1 else oc // (out_channels // groups) * per_group + channel.var
         )
-        return te.sum(source[(n, base, *at)] * w[(oc, channel, *window)], [channel, *window])
+        return te.sum(
+            product(source[(n, base, *at)], w[(oc, channel, *window)]), [channel, *window]
+        )
 
     names = ["n", "oc", *(f"o{c}" for c in letters)]
-    return te.compute((x.shape[0], out_channels, *sizes), body, name, axes=names)
+    return narrowed((x.shape[0], out_channels, *sizes), body, name, short, axes=names)
 
 
 def conv2d(

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from tilewright.errors import TensorError
 from tilewright.tensor import te
+from tilewright.tensor.dtype import DType, as_dtype
 from tilewright.tensor.expr import Expr
 from tilewright.tensor.ops.axes import axis_index
 from tilewright.tensor.ops.elementwise import elementwise
+from tilewright.tensor.ops.precision import narrowed, wide, wider
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["layer_norm", "log_softmax", "mean", "reduce", "rms_norm", "softmax"]
@@ -17,7 +19,13 @@ _REDUCE = {"sum": te.sum, "prod": te.prod, "max": te.max, "min": te.min}
 
 
 def reduce(
-    x: Tensor, op: str, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y"
+    x: Tensor,
+    op: str,
+    axes: Sequence[int],
+    *,
+    keepdims: bool = True,
+    name: str = "Y",
+    accumulate: DType | str | None = None,
 ) -> Compute:
     """Reduce over axes.
 
@@ -28,8 +36,13 @@ def reduce(
         Negative ones count from the end.
     keepdims : bool
         Whether reduced axes stay, with one element.
+    accumulate : DType, optional
+        What elements are reduced in, and the result's type. By default their own; sums and products of
+        float16 and bfloat16 run in float32 and are rounded at the end.
     """
     rank = len(x.shape)
+    short = x.dtype if accumulate is None else as_dtype(accumulate)
+    inner = short if op in ("max", "min") else wider(short)
     call = f"reduce({list(x.shape)}, {op!r}, {list(axes)})"
     if op not in _REDUCE:
         raise TensorError(f"{call}: unknown operation; choose one of {sorted(_REDUCE)}")
@@ -52,36 +65,48 @@ def reduce(
                     next(rest)
             else:
                 index.append(next(rest))
-        return _REDUCE[op](x[tuple(index)], list(reduced.values()))
+        return _REDUCE[op](te.cast(x[tuple(index)], inner), list(reduced.values()))
 
-    return te.compute(shape, body, name, axes=names)
+    if inner is short:
+        return te.compute(shape, body, name, axes=names)
+    return narrowed(shape, body, name, short, axes=names)
 
 
 def mean(x: Tensor, axes: Sequence[int], *, keepdims: bool = True, name: str = "Y") -> Compute:
     """Arithmetic mean over axes."""
-    total = reduce(x, "sum", axes, keepdims=keepdims, name=f"{name}.sum")
+    return _mean(x, axes, x.dtype, keepdims, name)
+
+
+def _mean(
+    x: Tensor, axes: Sequence[int], dtype: DType, keepdims: bool = True, name: str = "Y"
+) -> Compute:
+    """The mean as another type."""
+    inner = wider(x.dtype)
+    total = reduce(x, "sum", axes, keepdims=keepdims, name=f"{name}.sum", accumulate=inner)
     count = 1
     for a in {a % len(x.shape) for a in axes}:
         count *= x.shape[a]
-    return elementwise(name, lambda v: v * (1.0 / count), total)
+    return elementwise(name, lambda v: te.cast(v * (1.0 / count), dtype), total)
 
 
-def softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
-    """Normalised exponentials along an axis, shifted by the maximum for safety."""
-    top = reduce(x, "max", [axis], name=f"{name}.max")
-    e = elementwise(f"{name}.exp", lambda v, m: te.exp(v - m), x, top)
-    total = reduce(e, "sum", [axis], name=f"{name}.sum")
+def softmax(x: Tensor, *, axis: int | Sequence[int] = -1, name: str = "Y") -> Compute:
+    """Normalised exponentials along an axis or over several, shifted by the maximum for safety."""
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    top = reduce(x, "max", axes, name=f"{name}.max")
+    e = elementwise(f"{name}.exp", lambda v, m: te.exp(wide(v) - wide(m)), x, top)
+    total = reduce(e, "sum", axes, name=f"{name}.sum")
     share = elementwise(f"{name}.inv", lambda s: 1.0 / s, total)  # one division a row
-    return elementwise(name, lambda v, s: v * s, e, share)
+    return elementwise(name, lambda v, s: te.cast(v * s, x.dtype), e, share)
 
 
-def log_softmax(x: Tensor, *, axis: int = -1, name: str = "Y") -> Compute:
+def log_softmax(x: Tensor, *, axis: int | Sequence[int] = -1, name: str = "Y") -> Compute:
     """Logarithm of `softmax`."""
-    top = reduce(x, "max", [axis], name=f"{name}.max")
-    centred = elementwise(f"{name}.sub", lambda v, m: v - m, x, top)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    top = reduce(x, "max", axes, name=f"{name}.max")
+    centred = elementwise(f"{name}.sub", lambda v, m: wide(v) - wide(m), x, top)
     e = elementwise(f"{name}.exp", te.exp, centred)
-    total = reduce(e, "sum", [axis], name=f"{name}.sum")
-    return elementwise(name, lambda v, s: v - te.log(s), centred, total)
+    total = reduce(e, "sum", axes, name=f"{name}.sum")
+    return elementwise(name, lambda v, s: te.cast(v - te.log(s), x.dtype), centred, total)
 
 
 def layer_norm(
@@ -96,8 +121,8 @@ def layer_norm(
     """Normalise over the axes from `axis` on, then scale and shift."""
     rank = len(x.shape)
     axes = list(range(axis_index(f"layer_norm({list(x.shape)})", axis, rank), rank))
-    average = mean(x, axes, name=f"{name}.mean")
-    centred = elementwise(f"{name}.sub", lambda v, m: v - m, x, average)
+    average = _mean(x, axes, wider(x.dtype), name=f"{name}.mean")
+    centred = elementwise(f"{name}.sub", lambda v, m: wide(v) - m, x, average)
     square = elementwise(f"{name}.sq", lambda v: v * v, centred)
     variance = mean(square, axes, name=f"{name}.var")
     operands: list[Tensor] = [centred, variance]
@@ -107,10 +132,10 @@ def layer_norm(
         out = v * te.rsqrt(s + eps)
         more = list(rest)
         if scale is not None:
-            out = out * more.pop(0)
+            out = out * te.cast(more.pop(0), out.dtype)
         if bias is not None:
-            out = out + more.pop(0)
-        return out
+            out = out + te.cast(more.pop(0), out.dtype)
+        return te.cast(out, x.dtype)
 
     return elementwise(name, body, *operands)
 
@@ -121,9 +146,12 @@ def rms_norm(
     """Divide by the root of the mean square over the axes from `axis` on, then scale."""
     rank = len(x.shape)
     axes = list(range(axis_index(f"rms_norm({list(x.shape)})", axis, rank), rank))
-    square = elementwise(f"{name}.sq", lambda v: v * v, x)
+    square = elementwise(f"{name}.sq", lambda v: wide(v) * wide(v), x)
     power = mean(square, axes, name=f"{name}.ms")
     operands = [x, power, *([scale] if scale is not None else [])]
-    return elementwise(
-        name, lambda v, m, *g: v * te.rsqrt(m + eps) * g[0] if g else v * te.rsqrt(m + eps), *operands
-    )  # fmt: skip
+
+    def body(v: Expr, m: Expr, *g: Expr) -> Expr:
+        out = wide(v) * te.rsqrt(m + eps)
+        return te.cast(out * te.cast(g[0], out.dtype) if g else out, x.dtype)
+
+    return elementwise(name, body, *operands)

@@ -9,6 +9,7 @@ from tilewright.tensor import te
 from tilewright.tensor.expr import Const, Expr
 from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.linear import padded
+from tilewright.tensor.ops.precision import wide
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["conv_transpose"]
@@ -54,7 +55,8 @@ def conv_transpose(
     if x.shape[1] != c_in or c_in % groups:
         raise TensorError(f"{call}: the channels do not fit")
     if any(d != 1 for d in dilation):
-        raise TensorError(f"{call}: dilation is not implemented")
+        w = _spread(w, dilation, f"{name}.dilated")
+        kernel = list(w.shape[2:])
     sizes = [
         (n - 1) * s - b - a + k + p
         for n, s, (b, a), k, p in zip(x.shape[2:], stride, padding, kernel, more)
@@ -87,7 +89,7 @@ def conv_transpose(
         of = [m % s + v.var * s for m, s, v in zip(moved, stride, tap)]
         ic = channel.var if groups == 1 else oc // per_group * own + channel.var
         inner = oc if groups == 1 else oc % per_group
-        return te.sum(source[(n, ic, *at)] * weights[(ic, inner, *of)], [channel, *tap])
+        return te.sum(wide(source[(n, ic, *at)]) * wide(weights[(ic, inner, *of)]), [channel, *tap])
 
     names = ["n", "oc", *(f"r{c}" for c in letters), *(f"q{c}" for c in letters)]
     shape = (x.shape[0], per_group * groups, *stride, *counts)
@@ -95,7 +97,19 @@ def conv_transpose(
 
     def interleave(n: Expr, oc: Expr, *place: Expr) -> Expr:
         low = [p % s if s > 1 else Const(0) for p, s in zip(place, stride)]
-        return phases[(n, oc, *low, *(p // s for p, s in zip(place, stride)))]
+        return te.cast(phases[(n, oc, *low, *(p // s for p, s in zip(place, stride)))], x.dtype)
 
     axes = ["n", "oc", *(f"o{c}" for c in letters)]
     return te.compute((x.shape[0], per_group * groups, *sizes), interleave, name, axes=axes)
+
+
+def _spread(w: Tensor, dilation: Sequence[int], name: str) -> Compute:
+    """Weights with zeros between them: correct, though the zeros are multiplied too."""
+    shape = (*w.shape[:2], *((k - 1) * d + 1 for k, d in zip(w.shape[2:], dilation)))
+
+    def body(i: Expr, o: Expr, *place: Expr) -> Expr:
+        tests = [te.equal(p % d, 0) for p, d in zip(place, dilation) if d > 1]
+        at = [p // d if d > 1 else p for p, d in zip(place, dilation)]
+        return te.select(te.logical_and(*tests), w[(i, o, *at)], te.cast(0, w.dtype))
+
+    return te.compute(shape, body, name)

@@ -10,6 +10,7 @@ from tilewright.tensor.expr import Expr
 from tilewright.tensor.ops.axes import check_lengths
 from tilewright.tensor.ops.elementwise import elementwise
 from tilewright.tensor.ops.linear import padded
+from tilewright.tensor.ops.precision import wide
 from tilewright.tensor.te import Compute, Tensor
 
 __all__ = ["global_pool", "pool"]
@@ -22,17 +23,18 @@ def pool(
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[tuple[int, int]],
+    dilation: Sequence[int] | None = None,
     ceil_mode: bool = False,
     count_include_pad: bool = False,
     name: str = "Y",
 ) -> Compute:
-    """Maximum or average over windows.
+    """Maximum, sum or average over windows.
 
     Parameters
     ----------
     x : (n, c, *spatial)
-    kind : {"max", "average"}
-    kernel, stride : one integer a spatial dimension
+    kind : {"max", "sum", "average"}
+    kernel, stride, dilation : one integer a spatial dimension
     padding : (before, after) for each spatial dimension
     ceil_mode : bool
         Add a window that starts inside but ends outside where the others leave a remainder.
@@ -40,11 +42,15 @@ def pool(
         Whether the average counts padding.
     """
     call, dims = f"pool({list(x.shape)}, {kind!r})", len(x.shape) - 2
-    if kind not in ("max", "average") or not 1 <= dims <= 3:
-        raise TensorError(f"{call}: needs 'max' or 'average' and one to three spatial dimensions")
-    check_lengths(call, dims, kernel=kernel, stride=stride, padding=padding)
+    if kind not in ("max", "sum", "average") or not 1 <= dims <= 3:
+        raise TensorError(
+            f"{call}: needs 'max', 'sum' or 'average' and one to three spatial dimensions"
+        )
+    dilation = dilation or [1] * dims
+    check_lengths(call, dims, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
     sizes, extra = [], []
-    for n, k, s, (b, a) in zip(x.shape[2:], kernel, stride, padding):
+    for n, k, s, (b, a) in zip(x.shape[2:], spans, stride, padding):
         room = n + b + a - k
         size = (-(-room // s) if ceil_mode else room // s) + 1
         if ceil_mode and (size - 1) * s >= n + b:
@@ -61,11 +67,14 @@ def pool(
     names = ["n", "c", *(f"o{c}" for c in letters)]
 
     def body(n: Expr, c: Expr, *place: Expr) -> Expr:
-        at = [p * s + r.var for p, s, r in zip(place, stride, window)]
-        return (te.max if kind == "max" else te.sum)(source[(n, c, *at)], window)
+        at = [p * s + r.var * d for p, s, r, d in zip(place, stride, window, dilation)]
+        value = source[(n, c, *at)]
+        if kind == "average":
+            return te.sum(wide(value), window)
+        return (te.max if kind == "max" else te.sum)(value, window)
 
     shape = (x.shape[0], x.shape[1], *sizes)
-    if kind == "max":
+    if kind != "average":
         return te.compute(shape, body, name, axes=names)
     total = te.compute(shape, body, f"{name}.sum", axes=names)
 
@@ -74,13 +83,14 @@ def pool(
             count = 1
             for k in kernel:
                 count *= k
-            return total[axes] * (1.0 / count)
+            return te.cast(total[axes] * (1.0 / count), x.dtype)
         size: Expr = te.cast(1, "int64")
-        for v, n, k, s, (b, a) in zip(axes[2:], x.shape[2:], kernel, stride, padding):
+        for v, n, k, s, d, (b, a) in zip(axes[2:], x.shape[2:], kernel, stride, dilation, padding):
             low, high = (-b, n + a) if count_include_pad else (0, n)
-            start = v * s - b
-            size = size * (te.minimum(start + k, high) - te.maximum(start, low))
-        return total[axes] / te.cast(size, x.dtype)
+            start = v * s - b  # taps t of k lie at start + d * t
+            first = te.maximum((low - start + d - 1) // d, 0)
+            size = size * (te.minimum((high - start + d - 1) // d, k) - first)
+        return te.cast(total[axes] / te.cast(size, total.dtype), x.dtype)
 
     return te.compute(shape, lambda *axes: average(*axes), name=name)
 
@@ -97,7 +107,8 @@ def global_pool(x: Tensor, kind: str, *, name: str = "Y") -> Compute:
 
     def body(n: Expr, c: Expr, *place: Expr) -> Expr:
         at = [p + r.var for p, r in zip(place, window)]
-        return (te.max if kind == "max" else te.sum)(x[(n, c, *at)], window)
+        value = x[(n, c, *at)]
+        return te.max(value, window) if kind == "max" else te.sum(wide(value), window)
 
     if kind == "max":
         return te.compute(shape, body, name, axes=names)
@@ -105,4 +116,4 @@ def global_pool(x: Tensor, kind: str, *, name: str = "Y") -> Compute:
     count = 1
     for n in x.shape[2:]:
         count *= n
-    return elementwise(name, lambda v: v * (1.0 / count), total)
+    return elementwise(name, lambda v: te.cast(v * (1.0 / count), x.dtype), total)

@@ -97,3 +97,62 @@ def test_distill_keeps_the_winner_and_the_default(log: Path, tmp_path: Path) -> 
 def test_distill_never_replaces_a_file(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["records", "distill", str(log), "-o", str(log)]) == 1
     assert "the file exists" in capsys.readouterr().err
+
+
+def test_dedup_writes_a_new_log(log: Path, tmp_path: Path) -> None:
+    RecordStore(log).append(record("one", 0.003, trial=9))
+    assert invoke(["records", "dedup", str(log), "-o", str(tmp_path / "out")]) == 0
+    assert [r.trial for r in RecordStore(tmp_path / "out")] == [0, 1, 2]
+
+
+def test_diff_prints_what_changed_and_can_fail(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower = tmp_path / "slower.jsonl"
+    RecordStore(slower).append(record("two", 0.002, trial=0))
+    assert invoke(["records", "diff", str(log), str(slower)]) == 0
+    out = capsys.readouterr().out
+    (line,) = [text for text in out.splitlines() if "matmul[8x8x8,f32]" in text]
+    cells = [c.strip() for c in line.strip("│ \n").split("│")]
+    assert cells == ["matmul[8x8x8,f32]", "cpu-t1", "1 ms", "2 ms", "0.50x", "worse"]
+    assert "0 better, 1 worse, 0 same, 0 new, 0 missing" in out
+    assert invoke(["records", "diff", str(log), str(slower), "--fail-if-worse"]) == 1
+    assert invoke(["records", "diff", str(slower), str(log), "--fail-if-worse"]) == 0
+    assert (
+        invoke(["records", "diff", str(log), str(slower), "--tolerance", "150", "--fail-if-worse"])
+        == 0
+    )
+
+
+def test_stats_prints_failures_by_kind(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["records", "stats", str(log)]) == 0
+    out = capsys.readouterr().out
+    assert "1 WRONG" in out and "matmul[8x8x8,f32]" in out
+
+
+def test_export_writes_a_csv_file(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.csv"
+    assert invoke(["records", "export", str(log), "-o", str(out)]) == 0
+    assert "3 rows" in capsys.readouterr().out and out.read_text().count("matmul[8x8x8,f32]") == 3
+    assert invoke(["records", "export", str(log), "-o", str(tmp_path / "out.txt")]) == 1
+
+
+def test_import_shows_the_log_of_another_tuner(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ansor.json"
+    path.write_text(
+        '{"i": [["[\\"mm\\", 8]", "llvm"], [[], []]], "r": [[0.002], 0, 1, 2], "v": "v0.6"}\nbad\n'
+    )
+    assert invoke(["records", "import", str(path)]) == 0
+    captured = capsys.readouterr()
+    assert "mm[8]" in captured.out and "2 ms" in captured.out and "skipped line 2" in captured.err
+    assert invoke(["records", "import", str(path), "-o", str(tmp_path / "out.csv")]) == 0
+    assert "mm[8]" in (tmp_path / "out.csv").read_text()
+
+
+def test_index_makes_the_index(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["records", "index", str(log)]) == 0
+    assert "log.jsonl.index: 3 records of 1 tasks, 0 lines skipped" in capsys.readouterr().out

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import pytest
+from tests.codegen import harness
 from tests.schedule import workloads
 
+from tilewright.codegen.build import build_program
 from tilewright.codegen.layout import SLACK, lay_out
+from tilewright.codegen.target import Target
 from tilewright.errors import BuildError
+from tilewright.measure.inputs import make_inputs
+from tilewright.measure.tolerance import compare, tolerance
 from tilewright.schedule.lower import lower
 from tilewright.schedule.nests import set_buffer
 from tilewright.schedule.program import Buffer, Role
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import Workload, ops, te
 from tilewright.tensor.dtype import DType
+from tilewright.tensor.evaluate import evaluate
 from tilewright.tensor.expr import Knob
 
 
@@ -54,6 +60,30 @@ def test_rows_in_registers_are_padded_to_whole_vectors() -> None:
     layout = lay_out(s.program, 256)
     assert layout.places["C"].strides == (16, 1) and layout.places["C"].size == 16
     assert layout.total(1) == 0
+
+
+def test_aligned_strides_have_the_remainder_that_was_asked_for() -> None:
+    x = te.placeholder((3, 4, 5), name="x")
+    t = te.compute((3, 4, 5), lambda i, j, k: te.exp(x[i, j, k]), name="t")
+    y = te.compute((3, 4, 5), lambda i, j, k: t[i, j, k] + 1.0, name="y")
+    s = Schedule(Workload.of(y))
+    s.storage_align("t", 0, 32, 8)
+    s.storage_align("t", 1, 16, 0)
+    place = lay_out(s.program, 256).places["t"]
+    assert place.strides == (72, 16, 1) and place.size == 216 and not place.dense
+
+
+def test_a_packed_buffer_is_as_large_as_its_aligned_rows() -> None:
+    workload = workloads.matmul(const=True, epilogue=False)
+    s = Schedule(workload)
+    s.cache_read("C", "B", [(1, 4)])
+    s.storage_align("B.pack", 0, 64, 32)
+    s.storage_align("B.pack", 1, 16, 0)
+    kernel, _ = build_program(s.program, Target.host(1))
+    assert [p.n_bytes for p in kernel.packed] == [3 * 96 * 4]
+    data = make_inputs(workload)
+    (found,), (expected,) = harness.run(kernel, data), evaluate(workload, data)
+    assert compare(found, expected, tolerance(workload)) is None
 
 
 def test_a_buffer_of_several_nests_cannot_stay_in_registers() -> None:

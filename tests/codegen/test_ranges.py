@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tilewright.codegen.ranges import bounds, pick_min, resolve
 from tilewright.tensor import expr as ex
+from tilewright.tensor.dtype import as_dtype
 from tilewright.tensor.expr import Const, Expr, Min, Var, const_value, minimum, substitute
 
 i, j = Var("i"), Var("j")
@@ -67,3 +68,8 @@ def test_the_least_argument_is_picked_where_it_is_known() -> None:
     assert pick_min(tail, {i: (6, 9)}) == 10 - i
     assert pick_min(tail, {i: (0, 9)}) is None
     assert [resolve(tail, {i: (n, n)}) for n in (0, 7, 9)] == [4, 3, 1]
+
+
+def test_an_infinite_number_has_no_integer_bounds() -> None:
+    infinite = Const(float("-inf"), as_dtype("float32"))
+    assert bounds(infinite, {}) == (-math.inf, math.inf)

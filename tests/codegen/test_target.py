@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.codegen.target import Target
+from tilewright.codegen.target import Target, _arm_features
 from tilewright.errors import BuildError
 
 HOST = Target.host()
@@ -52,3 +52,9 @@ def test_a_target_of_another_version_is_refused() -> None:
         BuildError, match=r"Target\.from_json: .*'sockets'.*; is the file from another version\?"
     ):
         Target.from_json({**HOST.to_json(), "sockets": 2})
+
+
+def test_instructions_of_arm_are_read_from_what_linux_lists() -> None:
+    text = "processor\t: 0\nFeatures\t: fp asimd crc32 asimddp i8mm\nCPU part\t: 0xd40\n"
+    assert _arm_features(text) == {"neon": True, "dotprod": True, "i8mm": True}
+    assert _arm_features("processor\t: 0\nflags\t\t: sse asimd\n") == {}

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tilewright.costmodel import kendall_tau, pairwise_accuracy, peak_at_k
+from tilewright.costmodel import kendall_tau, pairwise_accuracy, peak_at_k, report
 
 ONE = np.zeros(4, dtype=int)
 
@@ -55,3 +55,10 @@ def test_kendall_agrees_with_scipy() -> None:
     assert kendall_tau(score, y, np.zeros(50, dtype=int)) == pytest.approx(
         kendalltau(score, y).statistic
     )
+
+
+def test_the_report_has_the_four_published_figures() -> None:
+    y = np.array([1.0, 2.0, 3.0, 4.0])
+    score = np.array([1.0, 3.0, 2.0, 4.0])
+    found = report(score, y, ONE)
+    assert found == {"pairwise": 5 / 6, "peak1": 1.0, "peak5": 1.0, "kendall": pytest.approx(4 / 6)}

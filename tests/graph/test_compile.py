@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -124,3 +127,34 @@ def test_a_call_on_the_buffers_copies_nothing_and_keeps_the_inputs() -> None:
         np.testing.assert_allclose(buffers["y"], EXPECTED, rtol=1e-5, atol=1e-5)
         np.testing.assert_array_equal(buffers["a"], A)
     assert all(v.ctypes.data % 64 == 0 for v in buffers.values())
+
+
+def _change(head: dict[str, Any], path: tuple[Any, ...], value: Any) -> None:
+    for key in path[:-1]:
+        head = head[key]
+    head[path[-1]] = value
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("calls", 0, 0), 7), (("calls", 0, 0), -1), (("calls", 0, 1), []), (("calls", 0, 1, 0), ["arena", 1 << 40]),
+        (("calls", 0, 1, 0), ["arena", -64]), (("calls", 0, 1, 0), ["file", "/etc/passwd"]), (("inputs", 0, 1), [1 << 20, 1 << 20]),
+        (("arena_bytes",), 0), (("kernels", 0, "params"), None), (("outputs", 0, 3), ["constant", "no such"]),
+        (("target",), {}), (("calls",), 3), (("inputs", 0, 2), "__class__"),
+    ],
+)  # fmt: skip
+def test_a_model_file_that_points_outside_of_its_memory_is_refused(
+    compiled: CompiledModel, tmp_path: Path, path: tuple[Any, ...], value: Any
+) -> None:
+    compiled.save(tmp_path / "model.tw")
+    with zipfile.ZipFile(tmp_path / "model.tw") as z:
+        entries = {name: z.read(name) for name in z.namelist()}
+    head = json.loads(entries["model.json"])
+    _change(head, path, value)
+    entries["model.json"] = json.dumps(head).encode()
+    with zipfile.ZipFile(tmp_path / "bad.tw", "w") as z:
+        for name, data in entries.items():
+            z.writestr(name, data)
+    with pytest.raises(GraphError, match="not a compiled model"):
+        CompiledModel.load(tmp_path / "bad.tw")

@@ -133,3 +133,19 @@ def test_memory_is_reused_and_live_values_do_not_overlap() -> None:
     plan = plan_memory(fused)
     assert plan.n_bytes <= 3 * (16 * 16 * 4 + 64)
     assert plan.reuse > 2
+
+
+def test_a_mask_that_lacks_a_dimension_in_the_middle_keeps_the_dimensions_apart() -> None:
+    nodes = [node("Add", ["a", "b"], ["s"]), node("Relu", ["s"], ["y"])]
+    check(nodes, {"a": f(2, 1, 4, 6), "b": f(4, 6)}, ["y"])
+
+
+def test_an_expanded_operand_keeps_the_dimensions_apart() -> None:
+    nodes = [node("Expand", ["a", "s"], ["e"]), node("Mul", ["e", "e"], ["y"])]
+    check(nodes, {"a": f(2, 3, 1, 6, 8)}, ["y"], s=np.array([2, 3, 3, 6, 8], np.int64))
+
+
+def test_a_scale_for_each_place_of_an_axis_stays_on_its_axis() -> None:
+    nodes = [node("QuantizeLinear", ["a", "s", "z"], ["y"], axis=1)]
+    scale, zero = np.array([0.1, 0.2, 0.4, 0.8], np.float32), np.zeros(4, np.int8)
+    check(nodes, {"a": f(3, 4, 4)}, ["y"], s=scale, z=zero)

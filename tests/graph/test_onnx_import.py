@@ -10,7 +10,7 @@ from onnx import helper
 from tests.graph import build
 
 from tilewright.errors import GraphError, UnsupportedOperatorError
-from tilewright.graph import load_onnx
+from tilewright.graph import interpret, load_onnx
 
 A = np.ones((2, 3), np.float32)
 
@@ -84,4 +84,25 @@ def test_a_data_dependent_shape_is_refused() -> None:
     node = helper.make_node("Reshape", ["a", "s"], ["y"])
     proto = build.model([node], {"a": A, "s": np.array([3, 2], np.int64)}, ["y"])
     with pytest.raises(GraphError, match="input 1 must be a constant"):
+        load_onnx(proto)
+
+
+def test_a_constant_condition_takes_its_branch() -> None:
+    result = [helper.make_empty_tensor_value_info("r")]
+    scale = helper.make_tensor("two", 1, [1], [2.0])
+    double = helper.make_graph([helper.make_node("Mul", ["a", "two"], ["r"])], "t", [], result, [scale])  # fmt: skip
+    negate = helper.make_graph([helper.make_node("Neg", ["a"], ["r"])], "e", [], result)
+    branches = {"then_branch": double, "else_branch": negate}
+    choice = helper.make_node("If", ["c"], ["y"], name="choice", **branches)
+    for taken, expected in ((True, 2 * A), (False, -A)):
+        proto = build.model([choice], {"a": A}, ["y"], {"c": np.array(taken)})
+        np.testing.assert_array_equal(interpret(load_onnx(proto), {"a": A})["y"], expected)
+    with pytest.raises(GraphError, match=r"If choice depends on data \(c\)"):
+        load_onnx(build.model([choice], {"a": A, "c": np.array(True)}, ["y"]))
+
+
+def test_an_input_without_elements_is_refused() -> None:
+    empty = np.ones((2, 0), np.float32)
+    proto = build.model([helper.make_node("Relu", ["a"], ["y"])], {"a": empty}, ["y"])
+    with pytest.raises(GraphError, match=r"input a has the shape \[2, 0\], which holds no elements"):  # fmt: skip
         load_onnx(proto)

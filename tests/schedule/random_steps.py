@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from tests.schedule import workloads
 
 from tilewright.errors import ScheduleError
+from tilewright.schedule.intrinsic import Dot, Interleave
 from tilewright.schedule.program import For, walk_stmts
 from tilewright.schedule.schedule import Schedule
-from tilewright.tensor import Workload, ops, te
+from tilewright.tensor import DType, Workload, ops, te
 
 __all__ = ["WORKLOADS", "Choice", "choices", "take"]
 
@@ -33,14 +34,25 @@ def window() -> Workload:
     return Workload.of(te.compute((6,), lambda i: te.max(s[i + k], k), name="Y"))
 
 
+def at_load() -> Workload:
+    """A product, and sums of its constant operand, which are computed at load time."""
+    x = te.placeholder((3, 4), name="X")
+    w = te.placeholder((4, 5), name="W", const=True)
+    sums = ops.reduce(w, "sum", [0], name="S")
+    total = ops.matmul(x, w, name="T")
+    return Workload.of(te.compute((3, 5), lambda i, j: total[i, j] - sums[0, j], name="Y"))
+
+
 WORKLOADS = {
     "matmul": workloads.matmul(3, 4, 5),
     "matmul_const": workloads.matmul(3, 4, 6, const=True, epilogue=False),
     "conv": workloads.conv(2, 2, 4, 3, 2),
     "softmax": workloads.softmax(2, 5),
+    "matmul_bytes": workloads.bytes_matmul(3, 5, 4),
     "transpose": workloads.transpose(3, 5),
     "shared": shared(),
     "window": window(),
+    "at_load": at_load(),
 }
 
 choices: st.SearchStrategy[list[Choice]] = st.lists(
@@ -64,6 +76,31 @@ def _fuse(s: Schedule, a: str, b: str, _: int) -> object:
     return s.fuse(a, b)
 
 
+def _tensorize(s: Schedule, block: str, _: str, n: int) -> None:
+    """The two innermost loops of a block as a dot product, or as a copy that interleaves."""
+    if len(s.loops(block)) < 2:
+        raise ScheduleError(f"tensorize({block}): there are no two loops")
+    lane, group = s.loops(block)[-2:]
+    if s.program.blocks()[block].reduce:
+        s.tensorize(lane, group, Dot(DType.UINT8, DType.INT8, DType.INT32, 4 if n % 2 else 2))
+    else:
+        s.tensorize(lane, group, Interleave(4 if n % 2 else 2))
+
+
+def _prefetch(s: Schedule, buffer: str, block: str, n: int) -> None:
+    loops = s.loops(block)
+    if loops:
+        s.prefetch(block, buffer, loops[n % len(loops)], n)
+
+
+def _stage(s: Schedule, buffer: str, block: str, n: int) -> None:
+    loops = s.loops(block)
+    copy = s.cache_read(block, buffer)
+    if loops:
+        s.compute_at(copy, loops[n % len(loops)])
+        s.double_buffer(copy)
+
+
 LOOPS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     _split, _split_twice, _reorder, _fuse,
     lambda s, a, b, n: s.vectorize(a), lambda s, a, b, n: s.unroll(a), lambda s, a, b, n: s.parallel(a),
@@ -75,13 +112,22 @@ BLOCKS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, block, loop, n: s.cache_write(block),
     lambda s, block, loop, n: s.decompose_reduction(block, loop),
     lambda s, block, loop, n: s.rfactor(block, loop),
+    _tensorize,
+    lambda s, block, loop, n: s.pragma(block, "nontemporal"),
 )
 BUFFERS: tuple[Callable[[Schedule, str, str, int], object], ...] = (
     lambda s, buffer, block, n: s.cache_read(block, buffer),
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(0, n)]),
     lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)]),
+    lambda s, buffer, block, n: s.cache_read(block, buffer, [(1, n)], pad=True),
     lambda s, buffer, block, n: s.transform_layout(buffer, [1, 0]),
+    lambda s, buffer, block, n: s.transform_layout(buffer, [0, 2, 1], [(0, n)]),
+    lambda s, buffer, block, n: s.transform_layout(buffer, [1, 3, 0, 2], [(0, n), (1, 2)]),
     lambda s, buffer, block, n: s.set_scope(buffer, "register"),
+    _prefetch,
+    _stage,
+    lambda s, buffer, block, n: s.double_buffer(buffer),
+    lambda s, buffer, block, n: s.storage_align(buffer, 0, n + 2, n),
 )
 
 

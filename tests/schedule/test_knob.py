@@ -43,6 +43,14 @@ def test_tiles_of_several_levels_fit_into_each_other() -> None:
     assert [str(c) for c in knobs.constraints] == ["i.t1*i.t2 - i.t2 <= 99"]
 
 
+def test_the_extent_of_a_tile_may_be_an_expression_but_not_open() -> None:
+    one, other = Knobs(), Knobs()
+    assert one.tile("i", as_expr(60) + 40) == other.tile("i", 100)
+    assert one.columns == other.columns
+    with pytest.raises(ScheduleError, match="the extent depends on other knobs"):
+        one.tile("j", Knob("u") * 2)
+
+
 def test_choices_follow_the_script() -> None:
     knobs = Knobs([1])
     assert knobs.choice("order", ["a", "b"]) == "b"

@@ -52,6 +52,27 @@ def test_cache_read_packs_a_constant_into_panels() -> None:
         """)
 
 
+def test_cache_read_fills_the_last_panel_up_with_zeros() -> None:
+    workload = workloads.matmul(const=True, epilogue=False)
+    s = Schedule(workload)
+    s.split("j", [4])
+    s.cache_read("C", "B", [(1, 4)], pad=True)
+    assert str(s.program) == inspect.cleandoc("""
+        def kernel(A: float32[7, 5], B: float32[5, 11], C: float32[7, 11]):
+            B.pack = alloc(float32, [3, 5, 4])  # packed
+            for B.p1 in range(3):
+                for B.i0 in range(5):
+                    for B.q1 in range(4):
+                        B.pack[B.p1, B.i0, B.q1] = select(B.p1*4 + B.q1 < 11, B[B.i0, B.p1*4 + B.q1], 0.0)
+            for i in range(7):
+                for j.0 in range(3):
+                    for j.1 in range(min(4, -j.0*4 + 11)):
+                        for k in range(5):
+                            C[i, j.0*4 + j.1] += A[i, k] * B.pack[j.0, k, j.1]  # init 0.0
+        """)
+    assert str(s.trace).splitlines()[1] == "s.cache_read('C', 'B', [[1, 4]], 1)"
+
+
 def test_cache_read_copies_an_input() -> None:
     s = Schedule(workloads.transpose())
     assert s.cache_read("Y", "X") == "X.local"
@@ -109,23 +130,8 @@ def test_packed_buffers_are_made_of_packed_ones() -> None:
         """)
 
 
-def test_transform_layout_permutes_every_access() -> None:
-    s = Schedule(workloads.matmul())
-    s.transform_layout("C", [1, 0])
-    assert str(s.program) == inspect.cleandoc("""
-        def kernel(A: float32[7, 5], B: float32[5, 11], D: float32[7, 11]):
-            C = alloc(float32, [11, 7])  # temp
-            for i in range(7):
-                for j in range(11):
-                    for k in range(5):
-                        C[j, i] += A[i, k] * B[k, j]  # init 0.0
-            for D.i in range(7):
-                for D.j in range(11):
-                    D[D.i, D.j] = max(C[D.j, D.i], 0.0)
-        """)
-
-
 REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
+    (workloads.matmul, 's.cache_read("C", "B", pad=True)', 'cache_read(C, B): only panels can be padded; give the dimensions to pack'),
     (workloads.matmul, 's.cache_write("D"); s.cache_write("D.out")', 'cache_write(D.out): D.local exists already'),
     (workloads.matmul, 's.cache_write("D"); s.compute_inline("D"); s.cache_write("D.out")', 'cache_write(D.out): D.out exists already'),
     (workloads.matmul, 's.decompose_reduction("C", "i"); s.cache_write("C")', 'cache_write(C): C is also written by C.init; do this before decompose_reduction'),
@@ -136,8 +142,6 @@ REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (workloads.matmul, 's.reverse_compute_at("D", "i"); s.cache_read("D", "C")', 'cache_read(D, C): C writes C in the same nest; cache before you move blocks'),
     (workloads.matmul, 's.set_scope("A", "register")', "set_scope(A): A is the caller's (input); use cache_read or cache_write first"),
     (workloads.matmul, 's.set_scope("C", "l1")', "set_scope(C, 'l1'): choose one of ['global', 'register']"),
-    (workloads.matmul, 's.transform_layout("A", [1, 0])', "transform_layout(A): A is the caller's (input); use cache_read or cache_write first"),
-    (workloads.matmul, 's.transform_layout("C", [0, 0])', 'transform_layout(C, [0, 0]): no permutation of its 2 dimensions'),
 ]  # fmt: skip
 
 

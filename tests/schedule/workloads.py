@@ -55,6 +55,22 @@ def conv(
     )
 
 
+def bytes_matmul(
+    m: int = 3, n: int = 5, k: int = 4, *, a: str = "uint8", b: str = "int8"
+) -> Workload:
+    """A product of bytes in int32."""
+    x = te.placeholder((m, k), a, name="A")
+    y = te.placeholder((n, k), b, name="B", const=True)
+    axis = te.reduce_axis(k, "k")
+    return Workload.of(
+        te.compute(
+            (m, n),
+            lambda i, j: te.sum(te.cast(x[i, axis], "int32") * te.cast(y[j, axis], "int32"), axis),
+            name="C",
+        )
+    )
+
+
 def softmax(rows: int = 3, columns: int = 13) -> Workload:
     x = te.placeholder((rows, columns), name="X")
     k1, k2 = te.reduce_axis(columns, "k1"), te.reduce_axis(columns, "k2")
@@ -71,4 +87,9 @@ def transpose(m: int = 9, n: int = 14) -> Workload:
 
 def arrays(workload: Workload, seed: int = 0) -> list[NDArray[Any]]:
     rng = np.random.default_rng(seed)
-    return [rng.standard_normal(p.shape).astype(p.dtype.numpy) for p in workload.inputs]
+    return [
+        rng.integers(0, 256, p.shape).astype(np.uint8).view(p.dtype.numpy)
+        if p.dtype.n_bytes == 1
+        else rng.standard_normal(p.shape).astype(p.dtype.numpy)
+        for p in workload.inputs
+    ]

@@ -360,3 +360,17 @@ def test_random_expressions_have_the_value_of_plain_python(pair: Float, op: str 
     w = Workload.of(out)
     found = evaluate(w, [XS if p is X else NS for p in w.inputs])[0]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-9)
+
+
+def test_what_is_rounded_to_an_integer_is_rounded_to_its_own_type_first() -> None:
+    x = te.placeholder((200_000,), name="x")
+    w = Workload.of(
+        te.compute((200_000,), lambda i: te.cast(te.round(x[i] * 0.7), "int32"), name="y")
+    )
+    data = np.random.default_rng(0).uniform(-255, 255, 200_000).astype(np.float32)
+    data[:400] = ((np.arange(400) + 0.5) / np.float32(0.7)).astype(np.float32)  # next to the middle
+    expected = np.round(data * np.float32(0.7)).astype(np.int32)  # float32 arithmetic
+    wide = np.round(data.astype(np.float64) * np.float32(0.7)).astype(np.int32)
+    assert (wide != expected).any()
+    for precision in ("native", "double"):
+        np.testing.assert_array_equal(evaluate(w, [data], precision=precision)[0], expected)

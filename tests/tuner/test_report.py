@@ -67,6 +67,18 @@ def test_plain_lines_tell_trials_rate_gain_and_failures() -> None:
     )
 
 
+def test_the_reason_of_an_early_end_is_always_told(tmp_path: Path) -> None:
+    out = io.StringIO()
+    sink = PlainProgress(out, every_s=1e9)
+    sink._last = 1e18
+    sink.update(Event(30, 60, 10.0, 0.0, 1e-3, 4e-3, stopped="nothing is left"))
+    assert out.getvalue().endswith("; stopped: nothing is left\n")
+    events = Sink()
+    s = Study([(task(8, 8, 8), 1.0)], RecordStore(tmp_path / "log"), FormulaPool())
+    s.run(100_000, progress=events)
+    assert events.events[-1].stopped == s.stopped and "were tried" in s.stopped
+
+
 def test_plain_lines_come_seldom_but_the_last_one_always() -> None:
     out = io.StringIO()
     sink = PlainProgress(out, every_s=1e9)
@@ -97,7 +109,7 @@ def test_the_curve_is_drawn_on_given_axes(tmp_path: Path) -> None:
 
     s = run(tmp_path / "log", FormulaPool(), Sink())
     figure, ax = plt.subplots()
-    assert plot_curve(s.curve_info(), ax=ax) is ax
+    assert plot_curve(s, ax=ax) is ax
     line = ax.get_lines()[0]
     assert list(line.get_xdata()) == list(s.curve_info()["trial"])
     plt.close(figure)

@@ -10,8 +10,22 @@ import pytest
 from numpy.typing import NDArray
 from tests.tuner.doubles import task
 
+from tilewright.costmodel import Forest
 from tilewright.schedule.space import Rows, Space
-from tilewright.tuner import Evolutionary, RandomSearch, Searcher, Seen
+from tilewright.tuner import (
+    Annealing,
+    Bayesian,
+    CoordinateDescent,
+    Evolutionary,
+    Exhaustive,
+    Guide,
+    RandomSearch,
+    Searcher,
+    Seen,
+    WarmStart,
+)
+from tilewright.tuner.bayesian import expected_improvement
+from tilewright.tuner.moves import line, step
 
 
 class Table:
@@ -133,6 +147,34 @@ class SearcherContract:
             == 16
         )
 
+    def test_seeds_matter(self) -> None:
+        asked = []
+        for seed in (1, 2):
+            table, seen = fresh(BIG)
+            asked.append(self.searcher.ask(seen, 16, table.score, np.random.default_rng(seed)))
+        assert not np.array_equal(asked[0], asked[1])
+
+    def test_it_keeps_no_state_between_spaces(self) -> None:
+        asked = []
+        for first in (BIG, SMALL):
+            for sizes in (first, BIG):
+                table, seen = fresh(sizes)
+                rows = self.searcher.ask(seen, 8, table.score, np.random.default_rng(3))
+            asked.append(rows)
+        np.testing.assert_array_equal(asked[0], asked[1])
+
+    def test_a_model_with_uncertainty_guides_it(self) -> None:
+        space = Space(task())
+        rows = space.sample_rows(60, np.random.default_rng(4))
+        seconds = space.analytic(rows)
+        x = space.features(rows)
+        model = Forest(n_trees=8).fit(x, seconds.min() / seconds, np.zeros(60, dtype=np.int64))
+        seen = Seen(space)
+        for row, value in zip(rows[:20], seconds):
+            seen.record(row, float(value))
+        found = self.searcher.ask(seen, 12, Guide(space, model), np.random.default_rng(0))
+        assert len(found) == 12 and space.valid(found).all() and seen.unknown(found).all()
+
     def test_a_real_space_is_searched(self) -> None:
         space = Space(task())
         seen = Seen(space)
@@ -191,3 +233,102 @@ class TestEvolutionary(SearcherContract):
             seen.add(searcher.ask(seen, 32, score, rng))
             spent.append(time.perf_counter() - start)
         assert min(spent) < 0.15
+
+
+class GuidedContract(SearcherContract):
+    """Searchers that use what is known: they must beat blind search with a fair model."""
+
+    def test_it_beats_random_search_at_equal_trials(self) -> None:
+        pairs = [(search(self.searcher, 64, s), search(RandomSearch(), 64, s)) for s in range(6)]
+        assert sum(guided < blind for guided, blind in pairs) >= 5
+
+
+class TestExhaustive(GuidedContract):
+    searcher = Exhaustive(population=2048)
+
+    def test_the_best_of_the_whole_space_comes_first(self) -> None:
+        table, seen = fresh(SMALL)
+        rows = Exhaustive(random_share=0.0).ask(seen, 3, table.score, np.random.default_rng(0))
+        everything = table.enumerate_rows(1000)
+        assert everything is not None
+        np.testing.assert_array_equal(rows[0], everything[np.argmin(table.cost(everything))])
+
+
+class TestCoordinateDescent(GuidedContract):
+    searcher = CoordinateDescent()
+
+    def test_neighbours_of_the_fastest_row_come_first(self) -> None:
+        table, seen = fresh(BIG)
+        rows = table.sample_rows(30, np.random.default_rng(1))
+        for row, value in zip(rows, table.cost(rows)):
+            seen.record(row, float(value))
+        best = seen.best(1)[0]
+        found = self.searcher.ask(seen, 6, None, np.random.default_rng(0))
+        assert ((found != best).sum(axis=1) == 1).all()
+        assert (np.abs(found - best).sum(axis=1) == 1).all()
+
+    def test_without_a_model_it_descends_to_a_point_that_no_single_step_improves(self) -> None:
+        table, seen = fresh(BIG)
+        rng = np.random.default_rng(0)
+        while len(seen.values) < 400:
+            rows = self.searcher.ask(seen, 8, None, rng)
+            for row, value in zip(rows, table.cost(rows)):
+                seen.record(row, float(value))
+        best = seen.best(1)[0]
+        space: Any = table
+        assert table.cost(line(space, best, 1)).min() >= min(seen.values)
+
+
+class TestAnnealing(GuidedContract):
+    searcher = Annealing(n_chains=64, n_steps=20)
+
+    def test_without_a_model_it_beats_random_search(self) -> None:
+        def best(searcher: Searcher, seed: int) -> float:
+            table, seen = fresh(BIG, seed)
+            rng = np.random.default_rng(seed)
+            while len(seen.values) < 160:
+                rows = searcher.ask(seen, 16, None, rng)
+                for row, value in zip(rows, table.cost(rows)):
+                    seen.record(row, float(value))
+            return min(seen.values)
+
+        wins = [best(self.searcher, s) < best(RandomSearch(), s) for s in range(6)]
+        assert sum(wins) >= 5
+
+
+class TestBayesian(GuidedContract):
+    searcher = Bayesian(population=1024)
+
+    def test_expected_improvement_has_its_closed_form(self) -> None:
+        draws = np.random.default_rng(0).normal(0.3, 2.0, 400_000)
+        found = expected_improvement(np.array([0.3, 0.3, 2.0]), np.array([2.0, 0.0, 0.0]), 1.0)
+        assert found[0] == pytest.approx(np.maximum(draws - 1.0, 0).mean(), rel=0.01)
+        assert found[1] == 0.0 and found[2] == 1.0
+
+    def test_what_is_unsure_is_tried_before_what_is_surely_average(self) -> None:
+        space = Space(task())
+
+        class Half(Guide):
+            def __call__(self, rows: Rows) -> NDArray[np.float64]:
+                return np.zeros(len(rows))
+
+            def uncertainty(self, rows: Rows) -> NDArray[np.float64]:
+                return (rows[:, 1] % 2).astype(np.float64)
+
+        guide = Half(space, Forest())
+        rows = self.searcher.ask(Seen(space), 12, guide, np.random.default_rng(0))
+        assert (rows[:, 1] % 2 == 1).all()
+
+
+class TestWarmStart(GuidedContract):
+    searcher = WarmStart(Evolutionary(population=256, generations=3), ())
+
+
+def test_steps_stay_inside_and_change_one_knob() -> None:
+    table, _ = fresh(BIG)
+    space: Any = table
+    rows = table.sample_rows(500, np.random.default_rng(0))
+    moved = step(space, rows, np.random.default_rng(1), jump=0.0)
+    assert ((moved[:, 1:] >= 0) & (moved[:, 1:] < table.cardinality[moved[:, 0]])).all()
+    assert ((moved != rows).sum(axis=1) <= 1).all() and (moved != rows).any(axis=1).mean() > 0.8
+    np.testing.assert_array_equal(rows[:, 0], moved[:, 0])

@@ -119,6 +119,33 @@ def test_a_budget_of_time_ends_the_study(tmp_path: Path) -> None:
     assert 0 < s.n_trials < 100_000
 
 
+def test_a_study_ends_when_the_next_trials_would_save_too_little_and_says_so(
+    tmp_path: Path,
+) -> None:
+    s = study(tmp_path / "log", FormulaPool(), min_gain=0.03).run(5_000)
+    assert 8 < s.n_trials < 2_000
+    assert s.stopped.startswith("the next trials are expected to save ")
+    assert s.stopped.endswith("of the model's time, which is less than 3.00%")
+
+
+def test_a_study_that_did_all_trials_has_no_reason_to_give(tmp_path: Path) -> None:
+    assert study(tmp_path / "log", FormulaPool()).run(20).stopped == ""
+
+
+def test_a_task_at_its_bound_gets_no_more_trials(tmp_path: Path) -> None:
+    s = study(tmp_path / "log", FormulaPool())
+    s._states[0].progress.bound_s = 1.0  # seconds: slower than anything that is measured
+    s.run(200)
+    counts = [len(state.ids) for state in s._states]
+    assert counts[0] <= 12 and sum(counts) == 200, "what was in flight when its time was known"
+    assert len(s.notes()) == 1 and "must take at least" in s.notes()[0]
+
+
+def test_time_that_is_used_up_is_a_reason(tmp_path: Path) -> None:
+    s = study(tmp_path / "log", FormulaPool()).run(100_000, budget_s=0.3)
+    assert s.stopped == f"the time is used up after {s.n_trials} of 100000 trials"
+
+
 def test_a_record_replays_to_the_measured_schedule(tmp_path: Path) -> None:
     from tilewright.measure import MeasureInput
 

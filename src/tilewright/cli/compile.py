@@ -16,6 +16,13 @@ __all__ = ["compile_"]
     "--require-tuned", is_flag=True, help="Fail if a kernel has no record for this machine."
 )
 @click.option(
+    "--transfer/--no-transfer",
+    default=True,
+    show_default=True,
+    help="Let kernels without a record use that of a similar kernel, where it is legal and predicted to be fast.",
+)
+@click.option("--verify", is_flag=True, help="Check each kernel against the reference evaluator.")
+@click.option(
     "--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default."
 )
 @click.option(
@@ -29,17 +36,22 @@ def compile_(
     model: str,
     records: str | None,
     require_tuned: bool,
+    transfer: bool,
+    verify: bool,
     threads: int | None,
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
     output: str,
 ) -> None:
     """Compile MODEL (ONNX) with the schedules of a log, and write the result."""
-    from tilewright.cli.records import open_log
     from tilewright.compiling import compile
 
-    log = open_log(records) if records else None
     compiled = compile(
-        model, shapes=dict(shapes), records=log, target=host(threads), require_tuned=require_tuned
-    )
+        model, shapes=dict(shapes), records=records, target=host(threads), require_tuned=require_tuned,
+        transfer=transfer, verify=verify,
+    )  # fmt: skip
     compiled.save(output)
-    click.echo(f"{output}: {compiled.summary()}")
+    for name, origin in dict.fromkeys((c.name, c.origin) for c in compiled.plan.calls):
+        if "(" in origin:  # a record that was not used, or one of another kernel that was
+            click.echo(f"{name}: {origin}", err=True)
+    checked = "; every kernel agrees with the reference" if verify else ""
+    click.echo(f"{output}: {compiled.summary()}{checked}")

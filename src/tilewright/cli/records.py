@@ -117,6 +117,134 @@ def distill(file: str, output: str) -> None:
 
 @records.command()
 @click.argument("file", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The new log.")
+def dedup(file: str, output: str) -> None:
+    """Write a new log with one record for each candidate, stage and task of FILE."""
+    from tilewright.records import dedup as dedup_log
+
+    click.echo(str(dedup_log(file, output)))
+
+
+@records.command()
+@click.argument("before", type=FILE)
+@click.argument("after", type=FILE)
+@click.option("--all", "everything", is_flag=True, help="Tasks with the same time too.")
+@click.option(
+    "--tolerance", type=click.FloatRange(0), default=2.0, show_default=True,
+    help="Per cent up to which two times count as the same.",
+)  # fmt: skip
+@click.option(
+    "--fail-if-worse", is_flag=True, help="Exit with 1 if a task got worse or is missing."
+)
+def diff(before: str, after: str, everything: bool, tolerance: float, fail_if_worse: bool) -> int:
+    """Compare two logs: which tasks got better or worse, which are new or missing."""
+    from rich.table import Table
+
+    from tilewright.records import diff as diff_logs
+
+    found = diff_logs(open_log(before), open_log(after), tolerance=tolerance / 100)
+    table = Table("workload", "target", "before", "after", "speed-up", "verdict")
+    for c in found:
+        if everything or c.verdict != "same":
+            gain = f"{c.speedup:.2f}x" if c.speedup else "-"
+            add_row(table, c.name, c.target, _seconds(c.before), _seconds(c.after), gain, c.verdict)
+    console().print(table)
+    counts = {
+        v: sum(c.verdict == v for c in found) for v in ("better", "worse", "same", "new", "missing")
+    }
+    click.echo(", ".join(f"{n} {v}" for v, n in counts.items()))
+    return int(fail_if_worse and counts["worse"] + counts["missing"] > 0)
+
+
+@records.command()
+@click.argument("file", type=FILE)
+def stats(file: str) -> None:
+    """Show for each task of FILE its trials, failures by kind, best time, and time spent."""
+    from rich.table import Table
+
+    from tilewright.records import stats as stats_of
+
+    table = Table(
+        "workload",
+        "target",
+        "trials",
+        "finals",
+        "failures",
+        "default",
+        "best",
+        "building",
+        "running",
+    )
+    for t in stats_of(open_log(file)):
+        failures = ", ".join(f"{n} {status}" for status, n in t.failures) or "-"
+        add_row(table, t.name, t.target, t.n_trials, t.n_finals, failures, _seconds(t.default), _seconds(t.best),
+                seconds_text(t.build_s), seconds_text(t.run_s))  # fmt: skip
+    console().print(table)
+
+
+@records.command()
+@click.argument("file", type=FILE)
+@click.option("-o", "--output", required=True, type=FILE, help="The new file, .csv or .parquet.")
+def export(file: str, output: str) -> None:
+    """Write FILE as a table, a row a record and a column a field or knob."""
+    from tilewright.records import export as export_log
+
+    click.echo(f"{output}: {export_log(open_log(file), output)} rows")
+
+
+@records.command("import")
+@click.argument("file", type=FILE)
+@click.option(
+    "-o", "--output", type=FILE, help="The new file, .csv or .parquet; else a table of bests."
+)
+def import_(file: str, output: str | None) -> None:
+    """Read FILE, a log of AutoTVM or of TVM's auto-scheduler, as a table for analysis.
+
+    Its schedules are those of another compiler: they cannot be replayed here.
+    """
+    from rich.table import Table
+
+    from tilewright.records import read_foreign
+    from tilewright.records.export import write_frame
+
+    frame = read_foreign(file)
+    for problem in frame.attrs["problems"]:
+        click.echo(f"skipped {problem}", err=True)
+    if output is not None:
+        click.echo(f"{output}: {write_frame(frame, output)} rows")
+        return
+    table = Table("workload", "target", "trials", "failed", "best")
+    for (_, target), rows in frame.groupby(["workload", "target"], sort=False):
+        failed = int((rows["status"] != "OK").sum())
+        add_row(
+            table,
+            rows["name"].iloc[0],
+            target,
+            len(rows),
+            failed,
+            seconds_text(rows["value"].min()),
+        )
+    console().print(table)
+
+
+@records.command()
+@click.argument("file", type=FILE)
+def index(file: str) -> None:
+    """Make the index of FILE, or bring it up to date; lookups in a large log use it."""
+    from tilewright.records import LogIndex, index_path
+
+    with LogIndex(file) as found:
+        click.echo(
+            f"{index_path(file)}: {len(found)} records of {len(found.tasks())} tasks, {found.n_problems} lines skipped"
+        )
+
+
+def _seconds(seconds: float | None) -> str:
+    return "-" if seconds is None else seconds_text(seconds)
+
+
+@records.command()
+@click.argument("file", type=FILE)
 def validate(file: str) -> int:
     """Check every line of FILE; the exit code is 1 if one is damaged."""
     from tilewright.records import validate as validate_log

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tilewright.cli.choices import MODELS, SEARCHERS, model_named, searcher_named
 from tilewright.cli.common import (
     add_row,
     console,
@@ -49,6 +50,22 @@ __all__ = ["tune"]
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default."
 )
+@click.option(
+    "--searcher", type=click.Choice(SEARCHERS), default=SEARCHERS[0], show_default=True,
+    help="What proposes candidates.",
+)  # fmt: skip
+@click.option(
+    "--model", "cost_model", type=click.Choice(MODELS), default=MODELS[0], show_default=True,
+    help="What ranks them.",
+)  # fmt: skip
+@click.option(
+    "--warm-start", type=click.Path(exists=True, dir_okay=False), metavar="LOG",
+    help="Try first what won in this log, for other shapes too.",
+)  # fmt: skip
+@click.option(
+    "--min-gain", type=click.FloatRange(0, 100), default=0.0, metavar="PERCENT",
+    help="Stop when the next trials are expected to save less of the model's time.",
+)  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same candidates.")
 @click.option(
     "--plot", type=click.Path(dir_okay=False), help="Draw the tuning curve into this file."
@@ -63,6 +80,10 @@ def tune(
     pool: str,
     ray_address: str | None,
     threads: int | None,
+    searcher: str,
+    cost_model: str,
+    warm_start: str | None,
+    min_gain: float,
     seed: int,
     plot: str | None,
 ) -> None:
@@ -70,9 +91,16 @@ def tune(
     from tilewright.tuning import tune as run_study
 
     found = subject(model, op)
+    search = searcher_named(searcher, seed)
+    if warm_start is not None:
+        from tilewright.records import RecordStore
+        from tilewright.tuner import WarmStart
+
+        search = WarmStart(search, RecordStore(warm_start), seed=seed)
     study = run_study(
         found if isinstance(found, str) else found.workload, trials=trials, budget=budget, records=records, pool=pool,
-        ray_address=ray_address, target=host(threads), shapes=dict(shapes), seed=seed,
+        ray_address=ray_address, target=host(threads), shapes=dict(shapes), search=search,
+        model=model_named(cost_model, seed), min_gain=min_gain / 100, seed=seed,
     )  # fmt: skip
     _show(study, records)
     if plot is not None:
@@ -106,6 +134,8 @@ def _show(study: Study, records: str) -> None:
         f"sum of kernels: {seconds_text(before)} by default, {seconds_text(after)} tuned{gain}"
     )
     click.echo(f"{study.n_trials} trials in {records}")
+    if study.stopped:
+        click.echo(f"stopped: {study.stopped}")
 
 
 def _plot(study: Study, path: str) -> None:
@@ -113,8 +143,7 @@ def _plot(study: Study, path: str) -> None:
     from tilewright.errors import TilewrightError
     from tilewright.tuner import plot_curve
 
-    info = study.curve_info()
-    if info.empty:
+    if study.curve_info().empty:
         click.echo(f"no new trials, so {path} was not drawn", err=True)
         return
     try:
@@ -122,5 +151,5 @@ def _plot(study: Study, path: str) -> None:
     except ImportError:
         raise TilewrightError("tune --plot: needs matplotlib; pip install matplotlib") from None
     matplotlib.use("Agg")
-    plot_curve(info).figure.savefig(path, dpi=120, bbox_inches="tight")
+    plot_curve(study).figure.savefig(path, dpi=120, bbox_inches="tight")
     click.echo(f"tuning curve: {path}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.schedule.rules.sampled import check_candidates
@@ -60,3 +61,21 @@ def test_the_reduction_runs_outside_of_the_results() -> None:
 def test_what_does_not_stream_is_refused(compute: Callable[[], Compute], reason: str) -> None:
     space = Space(Task(Workload.of(compute()), TARGET))
     assert reason in space.refused["stream"]
+
+
+def test_an_operand_that_the_second_cache_does_not_hold_may_be_fetched_ahead() -> None:
+    small = replace(TARGET, l2_bytes=8 << 10)
+    workload = Workload.of(ops.matmul(p(1, 70), p(70, 45, name="b")))
+    space = check_candidates(workload, "stream", small, least=6, most=16)
+    (sketch,) = (s for s in space.sketches if s.name.startswith("stream"))
+    ahead = next(c for c in sketch.columns if c.knob.name.endswith(".ahead"))
+    assert ahead.values == (0, 4, 8, 16)
+    assert "prefetch(b[" in str(sketch.program) and "prefetch(x[" not in str(sketch.program)
+    drafted = [t.to_json() for _, t in sketch.best_drafts(3, 1500)]
+    without = [[step for step in t if step[0] != "prefetch"] for t in drafted]
+    assert len({str(t) for t in without}) == 3  # drafts differ in what their predictions depend on
+
+
+def test_an_operand_in_the_cache_is_not_fetched_ahead() -> None:
+    space = Space(Task(Workload.of(ops.matmul(p(1, 70), p(70, 45, name="b"))), TARGET))
+    assert "prefetch" not in str(next(s for s in space.sketches if s.name == "stream").program)

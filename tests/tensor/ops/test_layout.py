@@ -139,7 +139,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         r"slice_\(\[3, 4\]\): dimension 1 has the indices 0 to 3, not 1 to 5",
     ),
     "slice rank": (lambda: ops.slice_(x, [0], [3, 3], [1, 2]), r"starts has 1 entries; give one for each of 2"),
-    "mode": (lambda: ops.pad(x, [0, 0], [0, 0], mode="wrap"), r"unknown mode; choose constant, edge or reflect"),
+    "mode": (lambda: ops.pad(x, [0, 0], [0, 0], mode="mirror"), r"unknown mode; choose constant, edge, reflect or wrap"),
     "reflect": (lambda: ops.pad(x, [3, 0], [0, 0], mode="reflect"), r"must be smaller than the dimension"),
     "gather axis": (lambda: ops.gather(x, x, axis=-3), r"axis -3 lies outside"),
 }  # fmt: skip

@@ -69,7 +69,7 @@ def test_transposed_convolutions_scatter(data: st.DataObject, dims: int, groups:
         ((1, 4, 5), (3, 2, 3), {}, "the channels do not fit"),
         ((1, 4, 5, 5), (4, 2, 3), {}, "the same number in both"),
         ((1, 4, 5), (4, 2, 3), {"groups": 3}, "the channels do not fit"),
-        ((1, 4, 5), (4, 2, 3), {"dilation": [2]}, "dilation is not implemented"),
+        ((1, 4, 5), (4, 2, 3), {"dilation": [2, 2]}, "dilation"),
         ((1, 4, 5), (4, 2, 3), {"stride": [1, 1]}, "stride"),
     ],
 )

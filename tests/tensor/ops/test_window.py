@@ -79,7 +79,7 @@ NONE = [(0, 0), (0, 0)]
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "kind": (
         lambda: ops.pool(x, "median", kernel=[2, 2], stride=[1, 1], padding=NONE),
-        r"pool\(\[1, 2, 4, 4\], 'median'\): needs 'max' or 'average'",
+        r"pool\(\[1, 2, 4, 4\], 'median'\): needs 'max', 'sum' or 'average'",
     ),
     "kernel": (
         lambda: ops.pool(x, "max", kernel=[5, 2], stride=[1, 1], padding=NONE),
