@@ -34,12 +34,22 @@ def _machine(triple: str, cpu: str, features: str) -> Any:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    if triple.startswith("x86_64"):
+        _leave_out_a_pass()
     flags = features
     if "+avx512f" in features.split(","):
         flags += ",-prefer-256-bit"
     return llvm.Target.from_triple(triple).create_target_machine(
         cpu=cpu, features=flags, opt=3, reloc="pic", codemodel="default"
     )
+
+
+@functools.cache  # LLVM ends the process when an option is set twice
+def _leave_out_a_pass() -> None:
+    """Leave out the x86 pass which splits copies of stored data: it fails on masked loads of unknown size."""
+    import llvmlite.binding as llvm
+
+    llvm.set_option("tilewright", "-x86-disable-avoid-SFB")
 
 
 def _optimise(module: Any, machine: Any) -> None:

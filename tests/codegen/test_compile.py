@@ -58,3 +58,29 @@ def test_the_optimised_module_can_be_read_too() -> None:
 def test_text_that_llvm_refuses_is_a_build_error(text: str) -> None:
     with pytest.raises(BuildError, match=r"compile: LLVM refuses the module: "):
         compile_text(text, HOST)
+
+
+COPIES = """
+declare <8 x float> @llvm.masked.load.v8f32.p0(ptr, <8 x i1>, <8 x float>)
+define void @tw_kernel(ptr noalias %x, ptr noalias %y, ptr noalias %m) {
+  store <4 x i64> splat (i64 -1), ptr %m, align 8
+  %rest = getelementptr i8, ptr %m, i64 32
+  store <4 x i64> splat (i64 -1), ptr %rest, align 8
+  %places = load <8 x i64>, ptr %m, align 8
+  %all = icmp slt <8 x i64> %places, zeroinitializer
+  %first = call <8 x float> @llvm.masked.load.v8f32.p0(ptr align 4 %x, <8 x i1> %all, <8 x float> zeroinitializer)
+  store <8 x float> %first, ptr %y, align 4
+  %seven = insertelement <8 x i64> %places, i64 0, i64 7
+  %some = icmp slt <8 x i64> %seven, zeroinitializer
+  %from = getelementptr i8, ptr %x, i64 64
+  %to = getelementptr i8, ptr %y, i64 64
+  %second = call <8 x float> @llvm.masked.load.v8f32.p0(ptr align 4 %from, <8 x i1> %some, <8 x float> zeroinitializer)
+  store <8 x float> %second, ptr %to, align 4
+  ret void
+}
+"""
+
+
+def test_copies_by_masks_that_codegen_finds_constant_compile() -> None:
+    code, _ = compile_text(COPIES, OTHERS["haswell"][0])  # LLVM 22 aborted in one of its passes
+    assert b"tw_kernel" in code

@@ -37,7 +37,7 @@ def check(name: str, seed: int, n_sketches: int) -> None:
 
 def test_every_operator_of_the_library_has_cases() -> None:
     same = {
-        "conv2d": "conv", "layer_norm": "norm", "rms_norm": "norm", "log_softmax": "softmax", "slice_": "slice",
+        "conv2d": "conv", "layer_norm": "norm", "rms_norm": "norm", "log_softmax": "softmax", "slice_": "slice", "padded": "conv",
     }  # fmt: skip
     functions = set(ops.__all__) - {"broadcast_shape"}
     assert {same.get(f, f) for f in functions} == set(cases.OPERATORS) - {"cast"}
