@@ -16,6 +16,15 @@ __all__ = ["Target"]
 _KEPT = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512vnni",
          "avx512bf16", "avxvnni", "amx-tile", "neon", "dotprod", "i8mm", "bf16")  # fmt: skip
 
+# A feature, the first processor that had it, and all that have it by now: what a wrong name is told by.
+_NEWER = (
+    ("amx-fp16", "graniterapids", ("graniterapids", "graniterapids-d", "diamondrapids")),
+    ("amx-tile", "sapphirerapids", ("sapphirerapids", "emeraldrapids")),
+)
+# With two units for multiply-adds of 512 bits; others with AVX-512 have one, or two of half the width.
+_TWO_WIDE_UNITS = ("skylake-avx512", "cascadelake", "cooperlake", "icelake-server", "sapphirerapids",
+                   "emeraldrapids", "graniterapids", "graniterapids-d", "diamondrapids", "znver5")  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Target:
@@ -102,12 +111,20 @@ def _host() -> Target:
     else:
         bits, registers = 128, 32
     l1, l2, l3 = _caches()
-    ghz = _frequency()
-    per_cycle = 2 * (bits // 32) * (1 if bits == 512 else 2)
+    cpu = _cpu_name(llvm.get_host_cpu_name(), features)
+    units = 1 if bits == 512 and cpu not in _TWO_WIDE_UNITS else 2
     return Target(
-        triple, llvm.get_host_cpu_name(), flags, len(os.sched_getaffinity(0)), bits, registers, l1, l2, l3,
-        round(per_cycle * ghz, 1), 12.0,
+        triple, cpu, flags, len(os.sched_getaffinity(0)), bits, registers, l1, l2, l3,
+        round(2 * (bits // 32) * units * _frequency(), 1), 12.0,
     )  # fmt: skip
+
+
+def _cpu_name(named: str, features: dict[str, bool]) -> str:
+    """LLVM's name of the processor; virtual machines give a wrong model number, but true features."""
+    for feature, first, later in _NEWER:
+        if features.get(feature, False):
+            return named if named in later else first
+    return named
 
 
 def _caches() -> tuple[int, int, int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.codegen.target import Target, _arm_features
+from tilewright.codegen.target import Target, _arm_features, _cpu_name
 from tilewright.errors import BuildError
 
 HOST = Target.host()
@@ -58,3 +58,19 @@ def test_instructions_of_arm_are_read_from_what_linux_lists() -> None:
     text = "processor\t: 0\nFeatures\t: fp asimd crc32 asimddp i8mm\nCPU part\t: 0xd40\n"
     assert _arm_features(text) == {"neon": True, "dotprod": True, "i8mm": True}
     assert _arm_features("processor\t: 0\nflags\t\t: sse asimd\n") == {}
+
+
+@pytest.mark.parametrize(
+    ("named", "features", "cpu"),
+    [
+        ("rocketlake", ("avx512f", "amx-tile"), "sapphirerapids"),
+        ("emeraldrapids", ("avx512f", "amx-tile"), "emeraldrapids"),
+        ("rocketlake", ("amx-tile", "amx-fp16"), "graniterapids"),
+        ("graniterapids-d", ("amx-tile", "amx-fp16"), "graniterapids-d"),
+        ("rocketlake", ("avx512f",), "rocketlake"),
+    ],
+)
+def test_features_outrank_the_name_of_the_processor(
+    named: str, features: tuple[str, ...], cpu: str
+) -> None:
+    assert _cpu_name(named, {"amx-fp16": False, **dict.fromkeys(features, True)}) == cpu

@@ -42,7 +42,7 @@ SIZES = (
     83,
     101,
 )
-REAL = ("float32",) * 5 + ("float64",) * 2
+REAL = ("float32",) * 5 + ("float64",) * 2 + ("float16", "bfloat16")
 T = TypeVar("T")
 
 

@@ -177,10 +177,38 @@ def quantize(d: Draw) -> Compute:
     )
 
 
+def top_k(d: Draw) -> Compute:
+    shape = d.shape(d.integer(1, 3), 200)
+    axis = d.integer(0, len(shape) - 1)
+    x = d.tensor("x", *shape, dtype=d.one((*REAL, "int64", "int8")))
+    k = integers(d.integer(1, shape[axis]))
+    return node("TopKPlaces", x, k, axis=axis, largest=d.integer(0, 1))
+
+
+def bytes_matmul(d: Draw) -> Compute:
+    m, n, k, batch = d.size(37), d.size(53), d.size(67), d.shape(d.integer(0, 2), 5)
+    left, right = d.one(("uint8", "int8")), d.one(("uint8", "int8"))
+    a = d.tensor("a", *batch, m, k, dtype=left)
+    b = d.tensor("b", *(batch if d.flag(0.3) else ()), k, n, dtype=right, const=d.flag(0.7))
+    zeros = [np.array(d.integer(0, 9), t) for t in (left, right)] if d.flag() else []
+    return node("MatMulInteger", a, b, *zeros)
+
+
+def bytes_conv(d: Draw) -> Compute:
+    groups, kernel = d.one((1, 1, 2)), [d.one((1, 2, 3)) for _ in range(2)]
+    c_in, c_out, stride = d.size(9) * groups, d.size(11) * groups, d.one((1, 1, 2))
+    left, right = d.one(("uint8", "int8")), d.one(("uint8", "int8"))
+    x = d.tensor("x", d.one((1, 2)), c_in, d.size(13) + 2, d.size(19) + 2, dtype=left)
+    w = d.tensor("w", c_out, c_in // groups, *kernel, dtype=right, const=d.flag(0.8))
+    zeros = [np.array(d.integer(0, 9), t) for t in (left, right)] if d.flag() else []
+    pads = tuple(d.integer(0, k - 1) for k in (*kernel, *kernel))
+    return node("ConvInteger", x, w, *zeros, group=groups, pads=pads, strides=(stride, stride))
+
+
 NODES: Mapping[str, Callable[[Draw], Compute]] = {
     f.__name__: f
     for f in (
         resize, gather_elements, gather_nd, scatter_elements, scatter_nd, one_hot, cum_sum, trilu, tile, space, extreme,
-        composed, channel_norm, lrn, einsum, quantize,
+        composed, channel_norm, lrn, einsum, quantize, top_k, bytes_matmul, bytes_conv,
     )
 }  # fmt: skip
