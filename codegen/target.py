@@ -44,6 +44,8 @@ class Target:
         float32 multiply-adds of one core, in 1e9 operations a second; an estimate.
     bandwidth_gbs : float
         Memory bandwidth of one core in 1e9 bytes a second; an estimate.
+    fma_units : int
+        Vectors of that width that a core can multiply and add at once.
     """
 
     triple: str
@@ -57,6 +59,7 @@ class Target:
     l3_bytes: int
     peak_gflops: float
     bandwidth_gbs: float
+    fma_units: int = 1
 
     @classmethod
     def host(cls, n_threads: int | None = None) -> Target:
@@ -115,7 +118,7 @@ def _host() -> Target:
     units = 1 if bits == 512 and cpu not in _TWO_WIDE_UNITS else 2
     return Target(
         triple, cpu, flags, len(os.sched_getaffinity(0)), bits, registers, l1, l2, l3,
-        round(2 * (bits // 32) * units * _frequency(), 1), 12.0,
+        round(2 * (bits // 32) * units * _frequency(), 1), 12.0, units,
     )  # fmt: skip
 
 

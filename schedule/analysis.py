@@ -7,6 +7,7 @@ tiles) are taken at their full-tile value; what the tails waste is counted separ
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -28,13 +29,18 @@ from tilewright.tensor.expr import (
     Var,
     cast,
     ceildiv,
+    const_value,
+    maximum,
     minimum,
     walk,
 )
 
-__all__ = ["Access", "BlockFacts", "LoopFacts", "block_facts", "number", "product"]
+__all__ = ["LINE", "Access", "BlockFacts", "Footprint", "LoopFacts", "block_facts", "footprint", "number", "product"]
 
 ONE = Const(1)
+LINE = 64  # bytes that caches fetch at once
+PAGE = 4096  # bytes; what lies this far apart falls into one set of the first cache, and into few of others
+WAYS = 8  # lines that a set of a cache holds at least
 
 
 def number(e: Expr | float) -> Expr:
@@ -241,8 +247,22 @@ def _touched(index: Expr, ranges: Ranges) -> Expr | None:
     return span.extent if var_free(span.extent) else full_extent(span.extent)
 
 
-def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr, Expr]:
-    """Bytes, cache lines, and pieces of neighbouring lines that an access touches while the given loops run."""
+@dataclass(frozen=True)
+class Footprint:
+    """What an access touches while some loops run: bytes, cache lines, pieces of neighbouring lines.
+
+    Pieces whose distances share a large power of two compete for few sets of a cache: `crowding` is
+    how many times the room of their lines they need to stay in one.
+    """
+
+    n_bytes: Expr
+    lines: Expr
+    pieces: Expr
+    crowding: Expr
+
+
+def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> Footprint:
+    """What an access touches while the given loops run."""
     ranges = tuple((f.var, f.extent) for f in inner)
     n_bytes = access.buffer.dtype.n_bytes
     sizes: list[Expr] = []
@@ -253,10 +273,27 @@ def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> tuple[Expr, Expr,
             continue
         sizes.append(extent if isinstance(dim, Const) and extent == dim else minimum(extent, dim))
     if not sizes:
-        return Const(n_bytes), ONE, ONE
+        return Footprint(Const(n_bytes), ONE, ONE, number(1.0))
+    crowding = _crowding(access.buffer, sizes)
     elements = product(sizes)
     if access.grouped:
         sizes = [*sizes[:-2], sizes[-2] * sizes[-1]]
     rows = product(sizes[:-1])
-    per_line = max(1, 64 // n_bytes)
-    return elements * n_bytes, rows * ceildiv(sizes[-1], per_line), rows
+    per_line = max(1, LINE // n_bytes)
+    return Footprint(elements * n_bytes, rows * ceildiv(sizes[-1], per_line), rows, crowding)
+
+
+def _crowding(buffer: Buffer, sizes: list[Expr]) -> Expr:
+    """See `Footprint`."""
+    pitch = piece = Const(buffer.dtype.n_bytes)
+    found = number(1.0)
+    for size, dim in zip(reversed(sizes), reversed(buffer.shape)):
+        apart = const_value(pitch)
+        if apart is None:
+            break
+        shared = math.gcd(int(apart), PAGE)
+        if shared > LINE:
+            squeezed = number(shared) / minimum(maximum(number(piece), float(LINE)), float(shared))
+            found = maximum(found, Select(size > WAYS, squeezed, number(1.0), DType.FLOAT64))
+        pitch, piece = pitch * dim, piece * size
+    return found

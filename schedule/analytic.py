@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilewright.schedule.analysis import Access, BlockFacts, LoopFacts, footprint, number, product
+from tilewright.schedule.analysis import LINE, Access, BlockFacts, LoopFacts, footprint, number, product
 from tilewright.schedule.program import LoopKind, Role, Scope
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = ["BlockCost", "block_cost"]
 
-FMA_LATENCY = 4.0
+FMA_LATENCY = 4.0  # cycles
 SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
 LOOP_COST = 1.0
+SHARED_CACHE = 30e9  # bytes a second into one core
 PIECE_S = 5e-9  # to start fetching from another place in memory
 OVERLAP = 0.25  # of the arithmetic is not hidden behind the memory
-LINE = 64  # bytes that caches fetch at once
 MAX_STRIDE = 4  # between lanes, of loads by whole vectors
 TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
 
@@ -80,10 +80,12 @@ def _count(
 
 @dataclass(frozen=True)
 class _Level:
-    """What all accesses touch inside a loop: bytes, lines; and of each the bytes of its lines, the pieces."""
+    """What all accesses touch inside a loop: bytes, lines, the room of a cache that they need; and of each
+    the bytes of its lines, the pieces."""
 
     n_bytes: Expr
     lines: Expr
+    room: Expr
     each_bytes: list[Expr]
     each_pieces: list[Expr]
 
@@ -93,11 +95,15 @@ def _fits(facts: BlockFacts, accesses: list[Access], n_loops: int) -> list[_Leve
     out = []
     for depth in range(n_loops + 1):
         each = [footprint(a, facts.loops[depth:]) for a in accesses]
+        room: Expr = Const(0.0, DType.FLOAT64)
         total: Expr = Const(0)
         lines: Expr = Const(0)
-        for n_bytes, n_lines, _ in each:
-            total, lines = total + n_bytes, lines + n_lines
-        out.append(_Level(total, lines, [n * LINE for _, n, _ in each], [n for _, _, n in each]))
+        for f in each:
+            room = room + number(f.n_bytes) * f.crowding
+            total, lines = total + f.n_bytes, lines + f.lines
+        out.append(
+            _Level(total, lines, room, [f.lines * LINE for f in each], [f.pieces for f in each])
+        )
     return out
 
 
@@ -119,7 +125,7 @@ def _traffic(moved: list[Expr], levels: list[_Level], size: int) -> Expr:
     """What crosses into a cache of that size: refetch what does not fit inside a loop."""
     result = moved[-1]
     for depth in reversed(range(len(levels) - 1)):
-        result = Select(levels[depth].n_bytes <= size, moved[depth], result, DType.FLOAT64)
+        result = Select(levels[depth].room <= float(size), moved[depth], result, DType.FLOAT64)
     return result
 
 
@@ -155,7 +161,7 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     busy = maximum(number(work) * ops, maximum(loads, stores * 2.0))
     if facts.store.reduce:
         depth = product([f.extent for f in unrolled if f.reduces])
-        busy = maximum(busy, number(depth) * FMA_LATENCY)
+        busy = maximum(busy, number(depth) * (FMA_LATENCY * target.fma_units))
     cycles = number(bodies) * (busy + LOOP_COST)
     levels = _fits(facts, memory, len(facts.loops))
     moved = _moved(facts, memory, [v.each_bytes for v in levels])
@@ -179,7 +185,7 @@ def block_seconds(facts: BlockFacts, cost: BlockCost, target: Target) -> Expr:
     line = vl * facts.store.value.dtype.n_bytes / unit  # bytes a second at one vector a unit
     memory = target.bandwidth_gbs * 1e9
     seconds = maximum(cost.cycles * unit, cost.traffic[0] / (line / 2))
-    seconds = maximum(seconds, cost.traffic[1] / (line / 6))
+    seconds = maximum(seconds, cost.traffic[1] / min(line / 6, SHARED_CACHE))
     far = cost.traffic[2] / memory + cost.pieces * PIECE_S
     seconds = maximum(seconds, far) + cost.cycles * (unit * OVERLAP)
     return seconds / speedup(facts, target)

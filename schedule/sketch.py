@@ -24,6 +24,8 @@ from tilewright.tensor.expr import Const, Expr, logical_and, substitute
 __all__ = ["Sketch", "drafts", "sketches_of"]
 
 POPULATION = 1500  # candidates of a sketch that are looked at for a draft
+REFINED = 8  # of them are varied, one knob at a time
+REFINEMENTS = 4  # times at most
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,37 @@ class Sketch:
         else:
             rng = np.random.default_rng(0)
             picks = np.unique(rng.integers(0, sizes, (population, len(sizes))), axis=0)
-        values = np.ones((len(picks), len(sizes)))
+            picks = self._refined(picks)
+        seconds, values = self._rated(picks)
+        best = np.unique(seconds, return_index=True)[1][:n]
+        return [(float(seconds[r]), self.concrete(values[r])) for r in best if seconds[r] < np.inf]
+
+    def _rated(self, picks: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Predicted seconds (infinite where a constraint is not met) and knob values of candidates."""
+        values = np.ones((len(picks), len(self.columns)))
         for k, c in enumerate(self.columns):
             values[:, k] = c.array[picks[:, k]]
-        values = values[self.valid(values)]
-        seconds = self._draft(values)[:, 0]
-        best = np.unique(seconds, return_index=True)[1][:n]
-        return [(float(seconds[r]), self.concrete(values[r])) for r in best]
+        seconds = np.full(len(picks), np.inf)
+        good = self.valid(values)
+        seconds[good] = self._draft(values[good])[:, 0]
+        return seconds, values
+
+    def _refined(self, picks: NDArray[Any]) -> NDArray[Any]:
+        """The best of some candidates and what changes of one knob at a time make of them."""
+        seconds = self._rated(picks)[0]
+        for _ in range(REFINEMENTS):
+            keep = np.argsort(seconds, kind="stable")[:REFINED]
+            picks, before = picks[keep], seconds[keep]
+            near = [picks]
+            for k, c in enumerate(self.columns):
+                other = np.repeat(picks, len(c.values), axis=0)
+                other[:, k] = np.tile(np.arange(len(c.values)), len(picks))
+                near.append(other)
+            picks = np.unique(np.concatenate(near), axis=0)
+            seconds = self._rated(picks)[0]
+            if seconds.min() >= before.min():
+                break
+        return picks
 
     def concrete(self, values: Sequence[float] | NDArray[np.float64]) -> Trace:
         """The trace with a value for each knob."""

@@ -109,10 +109,15 @@ def tile(s: Schedule) -> None:
     unroll_window = bool(window) and s.knob.choice("unroll_window", window_options(s, window))
     inner_first = s.knob.choice("order", ["vector_outer", "vector_inner"]) == "vector_inner"
     packs = list(vector.must_pack)
+    in_tile: list[str] = []
     for buffer, dim in vector.may_pack:
         const = s.program.buffer(buffer).role in AT_LOAD
-        if s.knob.choice(f"pack.{buffer}", [True, False] if const else [False, True]):
+        options = [True, False] if const else [False, True, "tile"]
+        how = s.knob.choice(f"pack.{buffer}", options)
+        if how:
             packs.append((buffer, dim))
+        if how == "tile":
+            in_tile.append(buffer)
     producers = [b for b in s.blocks() if b != anchor and _feeds(s, b, anchor)]
     epilogue = epilogue_of(s, anchor)
 
@@ -148,7 +153,7 @@ def tile(s: Schedule) -> None:
     s.reorder(*outer, *cache, *steps, *inner_steps, *register, lane)
     panel = levels[vector.axis]
     assert panel is not None
-    packed = [s.cache_read(anchor, b, pack=[(d, panel[1])]) for b, d in packs]
+    packed = {b: s.cache_read(anchor, b, pack=[(d, panel[1])]) for b, d in packs}
     shared = s.fuse(*outer)
     home = cache[-1] if cache else shared
     final = None
@@ -172,8 +177,10 @@ def tile(s: Schedule) -> None:
         _transpose_back(s, final, shared, spatial.index(vector.axis), lanes)
     _place_producers(s, producers, anchor, shared, lane, small=_steps(s, window) <= MOST_COPIED)
     s.parallel(shared)
-    for name in packed:
-        if s.program.buffer(name).role is Role.TEMP:
+    for buffer, name in packed.items():
+        if buffer in in_tile:
+            _pack_in_tile(s, name, shared)
+        elif s.program.buffer(name).role is Role.TEMP:
             pack_nest(s, name)
     for block in s.blocks():
         if s.loops(block) and not is_scheduled(s, block):
@@ -308,6 +315,15 @@ def _transpose_back(s: Schedule, block: str, shared: Var, dim: int, lanes: int) 
     s.reorder(*(v for v in axes[:-1] if v != axes[dim]), a0, b0, a1, b1)
     s.unroll(a1)
     s.vectorize(b1)
+
+
+def _pack_in_tile(s: Schedule, block: str, shared: Var) -> None:
+    """Copy the panels that a tile needs where it begins, reading rows as they lie in memory."""
+    s.compute_at(block, shared)
+    loops = s.loops(block)
+    panels, *rest, lane = loops[loops.index(shared) + 1 :]
+    s.reorder(*rest, panels, lane)
+    s.vectorize(lane)
 
 
 def _place_producers(
