@@ -123,10 +123,6 @@ def rfactor(program: Program, block: str, loop: Var) -> tuple[Program, str]:
     reduced = reduction_loops(program, block)
     spatial = [f for f in loops if not any(f is r for r in reduced)]
     outside = [f for f in reduced if f is not chosen]
-    if any(mentions(f.extent, (loop,)) for f in outside):
-        raise ScheduleError(
-            f"{call}: an extent depends on {loop.name}; choose the innermost level of the split"
-        )
     if mentions(chosen.extent, [f.var for f in outside]):
         raise ScheduleError(
             f"{call}: the extent {chosen.extent} depends on another reduction loop; split by a factor that divides, or choose the outer level"

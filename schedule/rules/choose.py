@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from tilewright.schedule.rules.blocked import blocked
 from tilewright.schedule.rules.dot import dot
 from tilewright.schedule.rules.dotplan import may_use_dots
 from tilewright.schedule.rules.elementwise import elementwise
@@ -26,4 +27,4 @@ def default_rules(workload: Workload) -> tuple[Rule, ...]:
     if workload.anchor is None:
         return (naive, elementwise)
     dots = (dot,) if may_use_dots(workload) else ()
-    return (naive, *dots, tile, winograd, stream, rows)
+    return (naive, *dots, tile, blocked, winograd, stream, rows)

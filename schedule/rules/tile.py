@@ -28,7 +28,7 @@ from tilewright.schedule.schedule import Schedule
 from tilewright.tensor.expr import Const, Expr, Load, Select, Var, const_value, walk
 
 __all__ = [
-    "AT_LOAD", "VectorAxis", "accumulate", "finish_epilogue", "finish_init", "is_scheduled", "reduction_order",
+    "AT_LOAD", "VectorAxis", "accumulate", "finish_epilogue", "finish_init", "is_scheduled", "pack_in_tile", "reduction_order",
     "require_registers", "tile", "tile_levels", "vector_axes", "window_options",
 ]  # fmt: skip
 
@@ -179,7 +179,7 @@ def tile(s: Schedule) -> None:
     s.parallel(shared)
     for buffer, name in packed.items():
         if buffer in in_tile:
-            _pack_in_tile(s, name, shared)
+            pack_in_tile(s, name, shared)
         elif s.program.buffer(name).role is Role.TEMP:
             pack_nest(s, name)
     for block in s.blocks():
@@ -317,7 +317,7 @@ def _transpose_back(s: Schedule, block: str, shared: Var, dim: int, lanes: int) 
     s.vectorize(b1)
 
 
-def _pack_in_tile(s: Schedule, block: str, shared: Var) -> None:
+def pack_in_tile(s: Schedule, block: str, shared: Var) -> None:
     """Copy the panels that a tile needs where it begins, reading rows as they lie in memory."""
     s.compute_at(block, shared)
     loops = s.loops(block)
