@@ -480,6 +480,11 @@ def _int_op(op: str, a: Expr, b: Expr) -> Expr:
                     return less if op == "mod" else _add_int(poly(whole, 0, a.dtype), less, 1)
             if type(a) is Min and op != "mod":
                 return _minimum(_int_op(op, x, b) for x in a.args)
+        if vb is None and type(a) is Poly and a.dtype is INDEX:
+            quotient, rest = _multiples_of_size(a, b)
+            if quotient is not None:
+                less = _int_op(op, rest, b)
+                return less if op == "mod" else _add_int(quotient, less, 1)
     if op in ("min", "max") and a == b:
         return a
     if op == "min" and a.dtype is INDEX:
@@ -504,6 +509,32 @@ def _multiples(a: Poly, divisor: int) -> tuple[dict[Monomial, int], Expr]:
         else:
             whole[m] = c // divisor
     return whole, poly(left, a.const, a.dtype)
+
+
+def _multiples_of_size(a: Poly, size: Expr) -> tuple[Expr | None, Expr]:
+    """The terms that a tile size divides, divided by it (None if there are none), and what is left.
+
+    A tile size is a product of knobs, and so at least one.
+    """
+    terms, const = _terms(size)
+    factor, scale = next(iter(terms.items()), ((), 0))
+    if len(terms) != 1 or const or scale < 1 or not all(type(k) is Knob for k in factor):
+        return None, a
+    whole: dict[Monomial, int] = {}
+    left: dict[Monomial, int] = {}
+    for m, c in a.terms:
+        others = list(m)
+        for k in factor:
+            if k in others:
+                others.remove(k)
+        if c % scale or len(others) + len(factor) != len(m):
+            left[m] = c
+        else:
+            whole[tuple(others)] = c // scale
+    if not whole:
+        return None, a
+    ones = whole.pop((), 0)
+    return poly(whole, ones, a.dtype), poly(left, a.const, a.dtype)
 
 
 def _logic(op: str, a: Expr, b: Expr) -> Expr:

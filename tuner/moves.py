@@ -17,6 +17,8 @@ def step(space: Space, rows: Rows, rng: np.random.Generator, *, jump: float = 0.
     """
     out = rows.copy()
     limits = space.cardinality[out[:, 0]]
+    if not space.n_columns:
+        return out
     lots = np.where(limits > 1, rng.random(limits.shape), -1.0)
     column = lots.argmax(axis=1)
     index = np.arange(len(out))

@@ -50,8 +50,6 @@ def blocked(s: Schedule) -> None:
     window, main = reduction_order(s, s.reduction(anchor))
     if len(main) != 1 or extent_of(s, main[0]) < 2 * STEPS[1]:
         raise ScheduleError(f"blocked: the reduction of {anchor} is short; tiles keep it in a cache")
-    if len(s.blocks()) > 1 + (epilogue_of(s, anchor) is not None):
-        raise ScheduleError(f"blocked: {anchor} reads what the kernel computes; tiles are for that")
     vector = s.knob.choice("vector", axes)
     lanes = lane_count(s, anchor)
     spatial = s.spatial(anchor)
@@ -63,11 +61,10 @@ def blocked(s: Schedule) -> None:
     packs = list(vector.must_pack)
     at_block: list[str] = []
     for buffer, dim in vector.may_pack:
-        const = s.program.buffer(buffer).role in AT_LOAD
-        how = s.knob.choice(f"pack.{buffer}", [True, False] if const else ["block", True, False])
-        if how:
+        if s.program.buffer(buffer).role in AT_LOAD:
             packs.append((buffer, dim))
-        if how == "block":
+        elif s.knob.choice(f"pack.{buffer}", [True, False]):
+            packs.append((buffer, dim))
             at_block.append(buffer)
     epilogue = epilogue_of(s, anchor)
 

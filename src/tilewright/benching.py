@@ -84,13 +84,15 @@ def model_contenders(
     log: RecordStore | None,
     shapes: Mapping[str, Sequence[int]],
     seed: int,
+    *,
+    winograd: bool = True,
 ) -> tuple[list[Contender], str]:
     """Default, drafted, tuned and ONNX Runtime for a model, and a note for the reader."""
     from tilewright.compiling import compile
     from tilewright.inputs import random_inputs
 
-    default = compile(path, shapes=shapes, target=target, draft=False)
-    draft = compile(path, shapes=shapes, target=target)
+    default = compile(path, shapes=shapes, target=target, draft=False, winograd=winograd)
+    draft = compile(path, shapes=shapes, target=target, winograd=winograd)
     feed = random_inputs(default, seed)
     contenders = [
         Contender("default", lambda: list(default.run(feed).values())),
@@ -98,7 +100,7 @@ def model_contenders(
     ]
     notes: list[str] = []
     if log is not None:
-        tuned = compile(path, shapes=shapes, records=log, target=target)
+        tuned = compile(path, shapes=shapes, records=log, target=target, winograd=winograd)
         contenders.append(Contender("tuned", lambda: list(tuned.run(feed).values())))
         notes.append(f"tuned: {tuned.summary()}")
     if _installed("onnxruntime"):

@@ -20,7 +20,7 @@ from tilewright.tensor import Workload
 
 TARGET: Any = types.SimpleNamespace(
     vector_bits=128, n_registers=16, l1_bytes=32768, l2_bytes=1 << 20, l3_bytes=32 << 20, peak_gflops=50.0,
-    bandwidth_gbs=10.0, n_threads=2, fingerprint="test",
+    bandwidth_gbs=10.0, fma_units=1, n_threads=2, fingerprint="test",
 )  # fmt: skip
 
 WORKLOADS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilewright.cli.common import add_row, console, host, model_argument, seconds_text, subject
+from tilewright.cli.common import add_row, console, host, model_argument, seconds_text, subject, winograd_option
 from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ TOLERANCE = 1e-4
     show_default=True,
     help="Samples of each contender.",
 )
+@winograd_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the inputs.")
 @click.option(
     "--json",
@@ -49,6 +50,7 @@ def bench(
     records: str | None,
     threads: int | None,
     runs: int,
+    winograd: bool,
     seed: int,
     json_file: str | None,
 ) -> None:
@@ -65,7 +67,9 @@ def bench(
     log = open_log(records) if records else None
     with benching.one_library_thread_count(target.n_threads):
         if isinstance(what, str):
-            contenders, note = benching.model_contenders(what, target, log, dict(shapes), seed)
+            contenders, note = benching.model_contenders(
+                what, target, log, dict(shapes), seed, winograd=winograd
+            )
         else:
             contenders, note = benching.operator_contenders(what, target, log, seed)
         reference = contenders[-1].name

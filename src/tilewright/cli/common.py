@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_row", "console", "duration", "duration_text", "host", "model_argument", "pair", "seconds_text", "shape", "subject",
+    "winograd_option",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -81,6 +82,16 @@ def model_argument(f: F) -> F:
     )(f)
     f = click.option("--op", metavar="SPEC", help="An operator, such as matmul:512x512x512.")(f)
     return click.argument("model", required=False, type=click.Path())(f)
+
+
+def winograd_option(f: F) -> F:
+    """Add the choice whether convolutions may be computed by Winograd's algorithms."""
+    return click.option(
+        "--winograd/--no-winograd",
+        default=True,
+        show_default=True,
+        help="Let 3x3 convolutions be computed by Winograd's algorithms: up to 3 times as fast, up to 10 times the rounding error.",
+    )(f)
 
 
 def subject(model: str | None, op: str | None) -> str | OpSpec:

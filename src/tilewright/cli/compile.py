@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tilewright.cli.common import host, shape
+from tilewright.cli.common import host, shape, winograd_option
 
 __all__ = ["compile_"]
 
@@ -21,6 +21,7 @@ __all__ = ["compile_"]
     show_default=True,
     help="Let kernels without a record use that of a similar kernel, where it is legal and predicted to be fast.",
 )
+@winograd_option
 @click.option("--verify", is_flag=True, help="Check each kernel against the reference evaluator.")
 @click.option(
     "--threads", type=click.IntRange(1), help="Threads of a kernel; all cores by default."
@@ -37,6 +38,7 @@ def compile_(
     records: str | None,
     require_tuned: bool,
     transfer: bool,
+    winograd: bool,
     verify: bool,
     threads: int | None,
     shapes: tuple[tuple[str, tuple[int, ...]], ...],
@@ -47,7 +49,7 @@ def compile_(
 
     compiled = compile(
         model, shapes=dict(shapes), records=records, target=host(threads), require_tuned=require_tuned,
-        transfer=transfer, verify=verify,
+        transfer=transfer, winograd=winograd, verify=verify,
     )  # fmt: skip
     compiled.save(output)
     for name, origin in dict.fromkeys((c.name, c.origin) for c in compiled.plan.calls):

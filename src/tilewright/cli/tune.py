@@ -15,6 +15,7 @@ from tilewright.cli.common import (
     model_argument,
     seconds_text,
     subject,
+    winograd_option,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ __all__ = ["tune"]
     "--min-gain", type=click.FloatRange(0, 100), default=0.0, metavar="PERCENT",
     help="Stop when the next trials are expected to save less of the model's time.",
 )  # fmt: skip
+@winograd_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same candidates.")
 @click.option(
     "--plot", type=click.Path(dir_okay=False), help="Draw the tuning curve into this file."
@@ -84,6 +86,7 @@ def tune(
     cost_model: str,
     warm_start: str | None,
     min_gain: float,
+    winograd: bool,
     seed: int,
     plot: str | None,
 ) -> None:
@@ -100,7 +103,7 @@ def tune(
     study = run_study(
         found if isinstance(found, str) else found.workload, trials=trials, budget=budget, records=records, pool=pool,
         ray_address=ray_address, target=host(threads), shapes=dict(shapes), search=search,
-        model=model_named(cost_model, seed), min_gain=min_gain / 100, seed=seed,
+        model=model_named(cost_model, seed), min_gain=min_gain / 100, winograd=winograd, seed=seed,
     )  # fmt: skip
     _show(study, records)
     if plot is not None:
