@@ -29,9 +29,9 @@ __all__ = ["BlockCost", "block_cost"]
 FMA_LATENCY = 4.0  # cycles
 SPECIAL_COST = 12.0  # FMAs of one vector exp, tanh, erf
 LOOP_COST = 1.0
-SHARED_CACHE = 30e9  # bytes a second into one core
-PIECE_S = 5e-9  # to start fetching from another place in memory
-OVERLAP = 0.25  # of the arithmetic is not hidden behind the memory
+SHARED_CACHE = 40e9  # bytes a second into one core
+PIECE_S = 2e-9  # to start fetching from another place in memory
+LAUNCH_S = 7e-7  # to share work among threads and to wait for them
 MAX_STRIDE = 4  # between lanes, of loads by whole vectors
 TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
 
@@ -179,16 +179,23 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
 
 
 def block_seconds(facts: BlockFacts, cost: BlockCost, target: Target) -> Expr:
-    """Predicted seconds of one block on all its threads."""
+    """Predicted seconds of one block on all its threads.
+
+    Times of caches and arithmetic add up: little of them overlaps in code that is not the best.
+    """
     vl = lanes_of(facts.store.value.dtype, target)
     unit = 2.0 * vl / (target.peak_gflops * 1e9)
     line = vl * facts.store.value.dtype.n_bytes / unit  # bytes a second at one vector a unit
     memory = target.bandwidth_gbs * 1e9
-    seconds = maximum(cost.cycles * unit, cost.traffic[0] / (line / 2))
-    seconds = maximum(seconds, cost.traffic[1] / min(line / 6, SHARED_CACHE))
-    far = cost.traffic[2] / memory + cost.pieces * PIECE_S
-    seconds = maximum(seconds, far) + cost.cycles * (unit * OVERLAP)
+    seconds = cost.cycles * unit + cost.traffic[0] / line
+    seconds = seconds + cost.traffic[1] / min(line / 6, SHARED_CACHE)
+    seconds = seconds + cost.traffic[2] / memory + cost.pieces * PIECE_S
     return seconds / speedup(facts, target)
+
+
+def launch_seconds(facts: BlockFacts) -> Expr:
+    """Predicted seconds to start the threads of the loop around a block; a single iteration needs none."""
+    return Select(parallel_extent(facts) > 1, number(LAUNCH_S), number(0.0), DType.FLOAT64)
 
 
 def speedup(facts: BlockFacts, target: Target) -> Expr:

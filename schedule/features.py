@@ -12,6 +12,7 @@ from tilewright.schedule.analytic import (
     block_seconds,
     counts,
     lanes_of,
+    launch_seconds,
     parallel_extent,
     speedup,
 )
@@ -114,9 +115,9 @@ def sketch_features(program: Program, target: Target) -> SketchFeatures:
     )
     main = order[0]
     total = _sum(seconds)
-    regions = {f.loops[0].var for f in facts if f.loops and f.loops[0].kind is LoopKind.PARALLEL}
     if target.n_threads > 1:
-        total = total + 2e-6 * len(regions)
+        regions = {f.loops[0].var: f for f in facts if f.loops and f.loops[0].kind is LoopKind.PARALLEL}
+        total = total + _sum([launch_seconds(f) for f in regions.values()])
     m, c = facts[main], costs[main]
     shared = parallel_extent(m)
     vl = lanes_of(m.store.value.dtype, target)

@@ -73,7 +73,7 @@ def test_predicted_seconds_do_not_depend_on_how_blocks_are_ranked(workload: Work
         expected, name = concrete(space, row), space.row_ids(row)[0]
         excess = found[ANY_ORDER] - expected[ANY_ORDER]
         assert (excess >= -1e-4).all(), name
-        most = 0.5 if ".at=tile" in name else 0.02 if "vector=oc" in name else 1e-4
+        most = 0.5 if ".at=tile" in name else 0.05 if "vector=oc" in name else 1e-4
         assert (excess <= most).all(), name  # where the ends of tiles are tiled again
 
 
