@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tilewright.schedule.analysis import LINE, Access, BlockFacts, LoopFacts, footprint, number, product
-from tilewright.schedule.program import LoopKind, Role, Scope
+from tilewright.schedule.program import LoopKind, Program, Role, Scope
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (
     Const,
@@ -33,7 +33,7 @@ SHARED_CACHE = 40e9  # bytes a second into one core
 PIECE_S = 2e-9  # to start fetching from another place in memory
 LAUNCH_S = 7e-7  # to share work among threads and to wait for them
 MAX_STRIDE = 4  # between lanes, of loads by whole vectors
-TRANSPOSED = 5.0  # a load and four shuffles for a vector of a square block
+TRANSPOSED = 4.0  # shuffles for a vector of a square block
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,27 @@ def lanes_of(dtype: DType, target: Target) -> int:
 
 def _count(
     a: Access, unrolled: list[LoopFacts], lane: LoopFacts | None, chunks: Expr, vl: int
-) -> Expr:
-    """Load or store instructions of one body, shuffles included."""
+) -> tuple[Expr, Expr]:
+    """Load or store instructions of one body, and shuffles."""
     times = product([f.extent for f in unrolled if f.var in a.moves])
+    none = number(0.0)
     if lane is None or a.lane_stride == 0:
-        return times
+        return number(times), none
+    vectors = number(times * chunks)
     if a.lane_stride == 1:
-        return times * chunks
+        return vectors, none
     if a.lane_stride is not None and a.lane_stride <= MAX_STRIDE and not a.is_store:
-        return times * chunks * (2 * a.lane_stride - 1)  # whole vectors and shuffles
+        return vectors * float(a.lane_stride), vectors * float(a.lane_stride - 1)
     one_by_one = number(times * lane.extent)
     across = next((f for f in unrolled if not a.is_store and a.is_contiguous(f.var)), None)
     if across is None or a.buffer.role is Role.OUTPUT:
-        return one_by_one
-    whole = one_by_one * (TRANSPOSED / vl)  # square blocks, transposed in registers
-    return Select(across.extent >= vl, whole, one_by_one, DType.FLOAT64)
+        return one_by_one, none
+    whole = across.extent >= vl  # square blocks, transposed in registers
+    blocks = one_by_one / float(vl)
+    return (
+        Select(whole, blocks, one_by_one, DType.FLOAT64),
+        Select(whole, blocks * TRANSPOSED, none, DType.FLOAT64),
+    )
 
 
 @dataclass(frozen=True)
@@ -121,16 +127,29 @@ def _moved(facts: BlockFacts, accesses: list[Access], each: list[list[Expr]]) ->
     return out
 
 
-def _traffic(moved: list[Expr], levels: list[_Level], size: int) -> Expr:
-    """What crosses into a cache of that size: refetch what does not fit inside a loop."""
+def _traffic(moved: list[Expr], levels: list[_Level], size: int, all_bytes: Expr) -> Expr:
+    """What crosses into a cache of that size: refetch what does not fit inside a loop.
+
+    Nothing, if the cache holds all that the kernel touches from one call to the next.
+    """
     result = moved[-1]
     for depth in reversed(range(len(levels) - 1)):
         result = Select(levels[depth].room <= float(size), moved[depth], result, DType.FLOAT64)
-    return result
+    return Select(all_bytes <= size, number(0.0), result, DType.FLOAT64)
 
 
-def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
-    """Derive the cost of one block."""
+def bytes_of(program: Program, facts: list[BlockFacts]) -> Expr:
+    """Bytes of all memory that some blocks of a program touch."""
+    touched = {a.buffer.name for f in facts for a in f.accesses}
+    total: Expr = Const(0)
+    for b in program.buffers:
+        if b.name in touched and b.scope is not Scope.REGISTER:
+            total = total + product(list(b.shape)) * b.dtype.n_bytes
+    return total
+
+
+def block_cost(facts: BlockFacts, target: Target, all_bytes: Expr) -> BlockCost:
+    """Derive the cost of one block of a kernel that touches so many bytes."""
     vl = lanes_of(facts.store.value.dtype, target)
     lane = facts.lanes
     chunks: Expr = ceildiv(lane.extent, vl) if lane else Const(1)
@@ -144,12 +163,14 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     inner_reduction = product([f.extent for f in outer if f.reduces])
     loads: Expr = Const(0.0, DType.FLOAT64)
     stores: Expr = Const(0.0, DType.FLOAT64)
+    shuffles: Expr = Const(0.0, DType.FLOAT64)
     memory: list[Access] = []
     for a in facts.accesses:
         if a.buffer.scope is Scope.REGISTER:
             continue
         memory.append(a)
-        count = number(_count(a, unrolled, lane, chunks, vl))
+        count, mixed = _count(a, unrolled, lane, chunks, vl)
+        shuffles = shuffles + mixed
         if a.is_store:
             stores = stores + (count / number(inner_reduction) if facts.store.reduce else count)
         else:
@@ -158,7 +179,7 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     if lane and not lane.reduces:
         chains = chains * chunks
     ops = max(1.0, facts.flops / 2) + SPECIAL_COST * facts.special
-    busy = maximum(number(work) * ops, maximum(loads, stores * 2.0))
+    busy = maximum(number(work) * ops + shuffles, maximum(loads, stores * 2.0))
     if facts.store.reduce:
         depth = product([f.extent for f in unrolled if f.reduces])
         busy = maximum(busy, number(depth) * (FMA_LATENCY * target.fma_units))
@@ -167,13 +188,13 @@ def block_cost(facts: BlockFacts, target: Target) -> BlockCost:
     moved = _moved(facts, memory, [v.each_bytes for v in levels])
     moved_pieces = _moved(facts, memory, [v.each_pieces for v in levels])
     traffic = tuple(
-        _traffic(moved, levels, size)
+        _traffic(moved, levels, size, all_bytes)
         for size in (target.l1_bytes, target.l2_bytes, target.l3_bytes)
     )
     waste = number(chunks * vl) / number(lane.extent) if lane else number(float(vl))
     return BlockCost(
         number(work), loads, stores, number(chains), number(bodies), cycles, traffic,
-        _traffic(moved_pieces, levels, target.l2_bytes),
+        _traffic(moved_pieces, levels, target.l2_bytes, all_bytes),
         tuple(number(v.n_bytes) for v in levels), tuple(number(v.lines) for v in levels), waste,
     )  # fmt: skip
 

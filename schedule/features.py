@@ -10,6 +10,7 @@ from tilewright.schedule.analytic import (
     BlockCost,
     block_cost,
     block_seconds,
+    bytes_of,
     counts,
     lanes_of,
     launch_seconds,
@@ -108,7 +109,8 @@ def _sum(items: list[Expr]) -> Expr:
 def sketch_features(program: Program, target: Target) -> SketchFeatures:
     """Derive all features of a (symbolic) program on a target."""
     facts = [f for f in block_facts(program) if counts(f)]
-    costs = [block_cost(f, target) for f in facts]
+    touched = bytes_of(program, facts)
+    costs = [block_cost(f, target, touched) for f in facts]
     seconds = [block_seconds(f, c, target) for f, c in zip(facts, costs)]
     order = sorted(
         range(len(facts)), key=lambda n: (facts[n].store.reduce is None, -_weight(facts[n]))
