@@ -35,7 +35,17 @@ from tilewright.tensor.expr import (
     walk,
 )
 
-__all__ = ["LINE", "Access", "BlockFacts", "Footprint", "LoopFacts", "block_facts", "footprint", "number", "product"]
+__all__ = [
+    "LINE",
+    "Access",
+    "BlockFacts",
+    "Footprint",
+    "LoopFacts",
+    "block_facts",
+    "footprint",
+    "number",
+    "product",
+]
 
 ONE = Const(1)
 LINE = 64  # bytes that caches fetch at once
@@ -285,7 +295,8 @@ def footprint(access: Access, inner: tuple[LoopFacts, ...]) -> Footprint:
 
 def _crowding(buffer: Buffer, sizes: list[Expr]) -> Expr:
     """See `Footprint`."""
-    pitch = piece = Const(buffer.dtype.n_bytes)
+    pitch: Expr = Const(buffer.dtype.n_bytes)
+    piece = pitch
     found = number(1.0)
     for size, dim in zip(reversed(sizes), reversed(buffer.shape)):
         apart = const_value(pitch)

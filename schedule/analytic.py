@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tilewright.schedule.analysis import LINE, Access, BlockFacts, LoopFacts, footprint, number, product
+from tilewright.schedule.analysis import (
+    LINE,
+    Access,
+    BlockFacts,
+    LoopFacts,
+    footprint,
+    number,
+    product,
+)
 from tilewright.schedule.program import LoopKind, Program, Role, Scope
 from tilewright.tensor.dtype import DType
 from tilewright.tensor.expr import (

@@ -118,7 +118,9 @@ def sketch_features(program: Program, target: Target) -> SketchFeatures:
     main = order[0]
     total = _sum(seconds)
     if target.n_threads > 1:
-        regions = {f.loops[0].var: f for f in facts if f.loops and f.loops[0].kind is LoopKind.PARALLEL}
+        regions = {
+            f.loops[0].var: f for f in facts if f.loops and f.loops[0].kind is LoopKind.PARALLEL
+        }
         total = total + _sum([launch_seconds(f) for f in regions.values()])
     m, c = facts[main], costs[main]
     shared = parallel_extent(m)

@@ -103,7 +103,10 @@ class Study:
         self.interrupted = False
         self.stopped = ""
         self._kernels = [
-            [TaskState(t, w, seed, space_of) for t in (forms if isinstance(forms, tuple) else (forms,))]
+            [
+                TaskState(t, w, seed, space_of)
+                for t in (forms if isinstance(forms, tuple) else (forms,))
+            ]
             for forms, w in tasks
         ]
         self._states = [s for forms in self._kernels for s in forms]

@@ -49,7 +49,9 @@ def blocked(s: Schedule) -> None:
         raise ScheduleError(f"blocked: no axis of {anchor} lies beside itself in memory")
     window, main = reduction_order(s, s.reduction(anchor))
     if len(main) != 1 or extent_of(s, main[0]) < 2 * STEPS[1]:
-        raise ScheduleError(f"blocked: the reduction of {anchor} is short; tiles keep it in a cache")
+        raise ScheduleError(
+            f"blocked: the reduction of {anchor} is short; tiles keep it in a cache"
+        )
     vector = s.knob.choice("vector", axes)
     lanes = lane_count(s, anchor)
     spatial = s.spatial(anchor)

@@ -70,9 +70,7 @@ def winograd_weights(w: NDArray[Any], m: int) -> NDArray[Any]:
     array of shape (m + 2, m + 2, *depth, c_in, c_out) and the type of `w`
     """
     g = np.asarray(_WEIGHTS[_tile(m)])
-    u: NDArray[Any] = np.einsum(
-        "pr,kc...rs,qs->pq...ck", g, w.astype(np.float64), g, optimize=True
-    )
+    u: NDArray[Any] = np.einsum("pr,kc...rs,qs->pq...ck", g, w.astype(np.float64), g, optimize=True)
     return u.astype(w.dtype)
 
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilewright.cli.common import add_row, console, host, model_argument, seconds_text, subject, winograd_option
+from tilewright.cli.common import (
+    add_row,
+    console,
+    host,
+    model_argument,
+    seconds_text,
+    subject,
+    winograd_option,
+)
 from tilewright.errors import TilewrightError
 
 if TYPE_CHECKING:

@@ -51,8 +51,10 @@ def test_blocked_reductions_compute_the_workload(name: str) -> None:
 def test_registers_sum_a_block_and_memory_adds_up_the_blocks() -> None:
     space = Space(Task(Workload.of(ops.matmul(p(32, 512), p(512, 64, name="b"))), TARGET))
     sketch = next(s for s in space.sketches if s.name.startswith("blocked[") and "=True]" in s.name)
-    path, store = sketch.program.path("C")
-    blocks = next(k for k, f in enumerate(path) if f.var.name.endswith(".0") and f.kind is LoopKind.SERIAL)
+    path, _ = sketch.program.path("C")
+    blocks = next(
+        k for k, f in enumerate(path) if f.var.name.endswith(".0") and f.kind is LoopKind.SERIAL
+    )
     assert path[0].kind is LoopKind.PARALLEL and blocks == 1
     assert sketch.program.buffer("C.rf").scope is Scope.REGISTER
     packed = next(b for b in sketch.program.buffers if b.name.endswith(".pack"))

@@ -18,4 +18,8 @@ def test_panels_may_be_packed_where_a_tile_begins() -> None:
     sketch = next(s for s in space.sketches if "pack.b=tile" in s.name)
     copying, _ = sketch.program.path("b.pack")
     reading, _ = sketch.program.path("C")
-    assert copying[0] == reading[0] and [f.var.name for f in copying[1:]] == ["b.i0", "b.p1", "b.q1"]
+    assert copying[0] == reading[0] and [f.var.name for f in copying[1:]] == [
+        "b.i0",
+        "b.p1",
+        "b.q1",
+    ]
