@@ -95,9 +95,10 @@ def _union(a: Interval, b: Interval) -> Interval | None:
     low = a.low if nonnegative(b.low - a.low) else b.low if nonnegative(a.low - b.low) else None
     if low is None:
         return None
-    if all(any(nonnegative(h - g) for h in b.highs) for g in a.highs):
+    # the end of an interval is the least of its highs
+    if all(any(nonnegative(h - g) for g in a.highs) for h in b.highs):
         return Interval(low, b.highs)
-    if all(any(nonnegative(g - h) for g in a.highs) for h in b.highs):
+    if all(any(nonnegative(g - h) for h in b.highs) for g in a.highs):
         return Interval(low, a.highs)
     return None
 

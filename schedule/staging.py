@@ -107,6 +107,11 @@ def _refuse_dependence(program: Program, stage: _Stage, call: str) -> None:
         what = "fused" if loop.parts else loop.kind.value
         raise ScheduleError(f"{call}: {name} is {what}; its iterations must follow each other")
     made = {s.buffer: s.block for s in walk_stmts(loop.body) if isinstance(s, Store)}
+    at_load = [b for b in made if program.buffer(b).role is Role.PACKED]
+    if at_load:
+        raise ScheduleError(
+            f"{call}: {name} runs once, when the kernel is loaded, to make {at_load[0]}; leave it plain"
+        )
     for n in walk(stage.store.value):
         if isinstance(n, Load) and n.buffer in made:
             raise ScheduleError(

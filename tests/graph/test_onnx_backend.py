@@ -106,6 +106,8 @@ def complaint(case: backend.TestCase, run: Callable[[Any], list[NDArray[Any]]]) 
         if f.dtype != e.dtype or f.shape != e.shape:
             return f"{case.name}: {f.dtype}{f.shape} instead of {e.dtype}{e.shape}"
         rtol, atol = max(case.rtol, 1e-3), max(case.atol, 1e-6)
+        if e.dtype.name == "float16":
+            rtol = 2e-3  # two steps of its numbers: the standard rounds between operators
         if e.dtype.name == "bfloat16":
             rtol, atol = 2e-2, 4e-3
         wide = [a.astype(np.float64) if a.dtype.kind not in "biu" else a for a in (f, e)]
@@ -152,7 +154,15 @@ def test_a_compiled_case_is_computed_rightly_or_refused_clearly(module: str) -> 
 
 @pytest.mark.slow
 def test_a_case_in_terms_of_other_operators_is_computed_too() -> None:
-    chosen = ("attention", "layernormalization", "rotaryembedding", "celu", "elu", "range", "gelu")
+    chosen = (
+        "attention",
+        "layernormalization",
+        "rotaryembedding",
+        "celu",
+        "elu",
+        "rangeop",
+        "gelu",
+    )
     ran = 0
     for module in chosen:
         for case in backend.cases(module):

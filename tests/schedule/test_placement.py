@@ -5,13 +5,17 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from tests.schedule import workloads
 from tests.schedule.random_steps import shared, window
 from tests.schedule.refusals import assert_refused
 
+from tilewright.measure.inputs import make_inputs
+from tilewright.schedule.interpret import interpret
 from tilewright.schedule.schedule import Schedule
 from tilewright.tensor import Workload, te
+from tilewright.tensor.evaluate import evaluate
 
 
 def test_compute_at_makes_the_region_that_is_read() -> None:
@@ -61,6 +65,22 @@ def test_compute_at_keeps_the_ends_of_panels() -> None:
                         for k in range(5):
                             C[i, j.0*4 + j.1] += A[i, k] * B.pack[0, k, j.1]  # init 0.0
         """)
+
+
+def test_compute_at_makes_all_that_several_reads_need() -> None:
+    """One read takes every element, the other the tile's own: the region ends where the later one does."""
+    x = te.placeholder((33,), name="X")
+    j = te.reduce_axis(33, "j")
+    less = te.compute(
+        (33,), lambda i: te.sum(te.select(x[j] < x[i], 1.0, 0.0), j), name="L", axes=["i"]
+    )
+    workload = Workload.of(less)
+    s = Schedule(workload)
+    i0, _ = s.split("i", [32])
+    name = s.cache_read("L", "X", pack=[(0, 32)])
+    s.compute_at(name, i0)
+    data = make_inputs(workload)
+    np.testing.assert_array_equal(interpret(s.program, data), evaluate(workload, data))
 
 
 def test_compute_at_repeats_overlapping_reductions() -> None:

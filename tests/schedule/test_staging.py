@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.codegen import harness
 from tests.schedule import workloads
-from tests.schedule.random_steps import shared
+from tests.schedule.random_steps import at_load, shared
 from tests.schedule.refusals import assert_refused
 
 from tilewright.codegen.build import build_program
@@ -104,6 +104,7 @@ REFUSED: list[tuple[Callable[[], Workload], str, str]] = [
     (matmul, STAGE + 's.fuse("B.i0", "B.i1"); s.double_buffer("B.local")', 'double_buffer(B.local): the loops of B.local are fused, or several depend on k.0'),
     (shared, 's.compute_at("G", "Y.i"); s.compute_at("E", "Y.i"); s.double_buffer("G")', 'double_buffer(G): the copy reads E, which E writes in Y.i'),
     (shared, 's.reverse_compute_at("G", "i"); s.double_buffer("E")', 'double_buffer(E): E is also read before its copy or outside of i'),
+    (at_load, 's.cache_read("S", "W"); s.compute_at("W.local", "i0"); s.double_buffer("W.local")', 'double_buffer(W.local): i0 runs once, when the kernel is loaded, to make S; leave it plain'),
     (matmul, STAGE + 's.double_buffer("B.local"); s.split("k.0", [2])', 'split(k.0): each iteration fills B.local for the next one; do this before double_buffer'),
     (matmul, 's.cache_read("C", "B"); s.compute_at("B.local", "i"); s.double_buffer("B.local"); s.parallel("i")', 'parallel(i): each iteration fills B.local for the next one; do this before double_buffer'),
     (matmul, 's.cache_read("C", "B"); s.compute_at("B.local", "k"); s.double_buffer("B.local"); s.vectorize("k")', 'vectorize(k): each iteration fills B.local for the next one; do this before double_buffer'),
