@@ -332,3 +332,10 @@ def test_steps_stay_inside_and_change_one_knob() -> None:
     assert ((moved[:, 1:] >= 0) & (moved[:, 1:] < table.cardinality[moved[:, 0]])).all()
     assert ((moved != rows).sum(axis=1) <= 1).all() and (moved != rows).any(axis=1).mean() > 0.8
     np.testing.assert_array_equal(rows[:, 0], moved[:, 0])
+
+
+def test_steps_in_a_space_without_knobs_stay() -> None:
+    space = Space(task(), rules=[])
+    assert space.n_columns == 0
+    rows = space.default_row()
+    np.testing.assert_array_equal(step(space, rows, np.random.default_rng(0)), rows)
